@@ -133,8 +133,7 @@ static int open_backend(divvy_client *client, dv_backend_new_fn make, void *cont
     client->znode->round_trips.scale = &dv_scale_round_trip;
     dv_odd_answers_begin(client);
     client->chroot = strdup(client->znode->backend->chroot(client->znode));
-    client->batch = dv_batch_new(client->znode);
-    if (!client->chroot || !client->batch) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
+    if (!client->chroot) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
     error =
         client->znode->backend->random(client->znode, &client->guids.client_random, sizeof client->guids.client_random);
     return error ? dv_fail(NULL, error, "open: the system gives no random bytes") : 0;

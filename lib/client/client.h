@@ -144,7 +144,6 @@ struct divvy_client {
     unsigned waiters;          /* threads inside dv_client_wait() */
 
     dv_znode *znode;
-    dv_batch *batch;
     divvy_session_state state;
     _Atomic(int64_t) session_id, timeout_ms;
     _Atomic(int64_t) alive_until; /* C1; 0: nothing is believed (yet), DV_PASSED: for good, with this session */
@@ -197,7 +196,7 @@ static inline void dv_client_changed(divvy_client *client) {
     client->something_changed = true;
 }
 static inline int64_t dv_client_now(const divvy_client *client) {
-    return dv_znode_now_ms(client->znode);
+    return client->znode->backend->now_ms(client->znode);
 }
 bool dv_client_in_callback(const divvy_client *client);
 

@@ -14,7 +14,7 @@ void dv_client_unlock(divvy_client *client) {
         client->room_freed = client->room_requested = false;
         dv_tell_listeners(client, DV_SESSION_ROOM, dv_client_now(client));
     }
-    if (client->batch) dv_batch_flush(client->batch);
+    if (client->znode) dv_batch_flush(client->znode);
     if (client->something_changed) {
         client->something_changed = false;
         pthread_cond_broadcast(&client->changed);

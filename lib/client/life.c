@@ -54,8 +54,8 @@ int dv_client_new(divvy_client **out, const divvy_client_config *config) {
 
 static void free_client(divvy_client *client) {
     assert(!client->listeners && !client->callbacks);
+    assert(!client->znode || (!client->znode->writes.first && !client->znode->reads.first));
     if (client->znode) client->znode->backend->free(client->znode);
-    dv_batch_free(client->batch);
     dv_odd_answers_free(client);
     free(client->chroot);
     close(client->wake_fd);

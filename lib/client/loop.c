@@ -120,7 +120,7 @@ void *dv_loop_thread(void *context) {
 void dv_loop_drain(divvy_client *client) {
     do { /* A request made by an event may fail at once; another event tells it. */
         for (dv_event *event; (event = dv_events_take(client));) event->run(event, dv_client_now(client));
-        if (client->batch) dv_batch_flush(client->batch);
+        if (client->znode) dv_batch_flush(client->znode);
     } while (dv_events_any(client));
 }
 
@@ -185,7 +185,7 @@ static void wait_step(divvy_client *client, int64_t left_ms) {
         return;
     }
     /* Send what this turn asked for before waiting for its effect. */
-    if (client->batch) dv_batch_flush(client->batch);
+    if (client->znode) dv_batch_flush(client->znode);
     dv_client_wake_early(client);
     if (client->callbacks) pthread_cond_signal(&client->callback_ready);
     sleep_on_change(client, left_ms);

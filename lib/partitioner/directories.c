@@ -58,7 +58,7 @@ void dv_directory_make(dv_item *item) {
     divvy_partitioner *p = item->partitioner;
     assert(!item->dir.exists);
     if (item->dir.requested || !dv_client_connected(p->object.client)) return;
-    if (dv_batch_create(p->object.client->batch, item->directory, "", 0, DV_PERSISTENT, on_directory, item) != 0) {
+    if (dv_batch_create(p->object.client->znode, item->directory, "", 0, DV_PERSISTENT, on_directory, item) != 0) {
         dv_client_again(p->object.client);
         return;
     }
@@ -88,7 +88,7 @@ static void on_directory_given_up(void *context, const dv_reply *reply, int64_t 
 void dv_directory_give_up(dv_item *item) {
     divvy_partitioner *p = item->partitioner;
     if (item->dealt || p->kazoo_seen || p->state == DIVVY_FAILURE || !dv_client_connected(p->object.client)) return;
-    if (dv_batch_delete(p->object.client->batch, item->directory, on_directory_given_up, item) != 0) return;
+    if (dv_batch_delete(p->object.client->znode, item->directory, on_directory_given_up, item) != 0) return;
     item->dir.exists = false;
     dv_item_ref(item);
     dv_op_begin(p);

@@ -48,7 +48,7 @@ static bool is_left_over(const divvy_partitioner *p, const dv_reply *reply) {
 static int on_looked(void *context, const char *path, const dv_reply *reply, int64_t now) {
     (void)now;
     sweep *s = context;
-    if (is_left_over(s->p, reply) && dv_batch_delete(s->p->object.client->batch, path, on_removed, s) == 0)
+    if (is_left_over(s->p, reply) && dv_batch_delete(s->p->object.client->znode, path, on_removed, s) == 0)
         dv_fetch_hold(s->fetch);
     return dv_session_over(reply->error) || dv_outcome_unknown(reply->error) ? reply->error : 0; /* Another time. */
 }
@@ -104,7 +104,7 @@ static void on_what_is_left(void *context, const dv_reply *reply, int64_t now) {
     }
     for (size_t i = 0; reply->error == 0 && i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        if (item->dir.exists && dv_batch_delete(p->object.client->batch, item->directory, on_directory_removed, p) == 0)
+        if (item->dir.exists && dv_batch_delete(p->object.client->znode, item->directory, on_directory_removed, p) == 0)
             one_more(p);
     }
     one_less(p, now);

@@ -200,7 +200,7 @@ void dv_admission_read_early(dv_lease *l) {
     if (dv_znode_get(l->node.client->znode, l->pool->path, NULL, on_early_pool, l) != 0) return;
     l->node.under_way++;
     /* By the batch, which sends lists after what is created: so it comes behind our place in the queue. */
-    if (dv_batch_children(l->node.client->batch, l->pool->path, on_early_list, l) != 0) return;
+    if (dv_batch_children(l->node.client->znode, l->pool->path, on_early_list, l) != 0) return;
     l->node.under_way++;
     l->early_list = true;
 }

@@ -165,7 +165,7 @@ static void look(dv_contender *c) {
     dv_node *n = &c->node;
     enter(c, LOOKING);
     if (c->reading || !dv_client_connected(n->client)) return;
-    c->reading = dv_node_sent(n, dv_batch_children(n->client->batch, n->directory, on_list, c));
+    c->reading = dv_node_sent(n, dv_batch_children(n->client->znode, n->directory, on_list, c));
 }
 
 /* ---- entering ---- */
@@ -213,13 +213,13 @@ static int send_create(dv_contender *c) {
     divvy_client *client = c->node.client;
     size_t bytes = strlen(c->data);
     if (c->kind->alone) return dv_znode_create(client->znode, c->node.requested, c->data, bytes, MODE, on_created, c);
-    return dv_batch_create(client->batch, c->node.requested, c->data, bytes, MODE, on_created, c);
+    return dv_batch_create(client->znode, c->node.requested, c->data, bytes, MODE, on_created, c);
 }
 
 static int send_list(dv_contender *c) {
     divvy_client *client = c->node.client;
     if (c->kind->alone) return dv_znode_children(client->znode, c->node.directory, NULL, on_list, c);
-    return dv_batch_children(client->batch, c->node.directory, on_list, c);
+    return dv_batch_children(client->znode, c->node.directory, on_list, c);
 }
 
 /* Q1: create and list are sent back to back; the server answers in order, so the list has our node. Q9: where the

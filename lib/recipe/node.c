@@ -98,7 +98,7 @@ static void send_delete(dv_node *n) {
     assert(n->stage == DV_NODE_LEAVING && n->stands);
     dv_node_unwatch(n);
     if (n->under_way || n->taken_away || !dv_client_can_delete(n->client)) return;
-    dv_node_sent(n, dv_batch_delete(n->client->batch, dv_node_path(n), on_deleted, n));
+    dv_node_sent(n, dv_batch_delete(n->client->znode, dv_node_path(n), on_deleted, n));
 }
 
 static void start_leaving(dv_node *n) {

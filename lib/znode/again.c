@@ -23,7 +23,7 @@ struct dv_sent {
     dv_sent *next, *previous;
     dv_znode *znode;
     bool listed;
-    bool is_multi, wrote;
+    bool wrote;
     bool blocks; /* answers to later requests are too early until this one has ended */
     sent_stage stage;
     uint64_t number; /* in the order of submission */
@@ -32,8 +32,8 @@ struct dv_sent {
     unsigned tries;
     int error;
     dv_watch *watch;
-    dv_reply_fn done;
-    dv_multi_fn multi_done;
+    dv_reply_fn done;       /* of a single request, */
+    dv_multi_fn multi_done; /* or of a multi; the other is NULL */
     void *context;
     size_t count;
     dv_op ops[];
@@ -64,22 +64,17 @@ static void unlist(dv_again *again, dv_sent *s) {
 /* ---- the end of one ---- */
 
 /* Frees the request last: the reply may point into it. */
-static void finish_single(dv_sent *s, const dv_reply *reply, int64_t now) {
+static void finish(dv_sent *s, int error, const dv_reply *replies, size_t count, int64_t now) {
     unlist(&s->znode->again, s);
-    s->done(s->context, reply, now);
-    free(s);
-}
-
-static void finish_multi(dv_sent *s, int error, const dv_reply *replies, size_t count, int64_t now) {
-    unlist(&s->znode->again, s);
-    s->multi_done(s->context, error, replies, count, now);
+    if (s->multi_done) s->multi_done(s->context, error, replies, count, now);
+    else s->done(s->context, replies, now);
     free(s);
 }
 
 static void fail(dv_sent *s, int error, int64_t now) {
     assert(error);
-    if (s->is_multi) finish_multi(s, error, NULL, 0, now);
-    else finish_single(s, &(dv_reply){.error = error}, now);
+    dv_reply reply = {.error = error};
+    finish(s, error, s->multi_done ? NULL : &reply, 0, now);
 }
 
 /* ---- putting off ---- */
@@ -141,7 +136,7 @@ static void take_odd(dv_sent *s, int raw, int64_t now) {
         fail(s, meaning.error, now);
         return;
     }
-    again->tell(again->context, &(dv_odd_answer){meaning, s->ops, s->is_multi}, now);
+    again->tell(again->context, &(dv_odd_answer){meaning, s->ops, s->multi_done != NULL}, now);
     bool unknown = meaning.verdict == DV_VERDICT_MAYBE || (meaning.verdict == DV_VERDICT_TOLD && !is_about(s));
     if (unknown && (s->wrote || s->tries >= UNKNOWN_READS_MAX)) give_back_later(s, DIVVY_ECONNECTION, UNKNOWN_MS, now);
     else if (unknown) send_later(s, UNKNOWN_MS, now);
@@ -189,18 +184,15 @@ static bool wait_for_earlier(dv_sent *s, int error, int64_t now) {
 
 /* ---- answers ---- */
 
-static void on_reply(void *context, const dv_reply *reply, int64_t now) {
-    dv_sent *s = context;
-    assert(s->stage == WITH_BACKEND);
-    if (dv_answer_is_raw(reply->error)) take_odd(s, reply->error, now);
-    else if (!wait_for_earlier(s, reply->error, now)) finish_single(s, reply, now);
-}
-
 static void on_multi(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
     dv_sent *s = context;
     assert(s->stage == WITH_BACKEND);
     if (dv_answer_is_raw(error)) take_odd(s, error, now);
-    else if (!wait_for_earlier(s, error, now)) finish_multi(s, error, replies, count, now);
+    else if (!wait_for_earlier(s, error, now)) finish(s, error, replies, count, now);
+}
+
+static void on_reply(void *context, const dv_reply *reply, int64_t now) {
+    on_multi(context, reply->error, reply, 1, now);
 }
 
 /* ---- sending ---- */
@@ -208,8 +200,8 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
 static int send_once(dv_sent *s) {
     const dv_znode_backend *backend = s->znode->backend;
     s->sent = ++s->znode->again.numbers;
-    return s->is_multi ? backend->multi(s->znode, s->ops, s->count, on_multi, s)
-                       : backend->submit(s->znode, s->ops, s->watch, on_reply, s);
+    return s->multi_done ? backend->multi(s->znode, s->ops, s->count, on_multi, s)
+                         : backend->submit(s->znode, s->ops, s->watch, on_reply, s);
 }
 
 static void *copy(char **to, const void *from, size_t bytes) {
@@ -267,7 +259,7 @@ int dv_znode_submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_
 int dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
     dv_sent *s = new_sent(znode, ops, count, context);
     if (!s) return DIVVY_ENOMEM;
-    s->is_multi = s->wrote = true;
+    s->wrote = true;
     s->multi_done = done;
     return send_first(s);
 }

@@ -1,4 +1,8 @@
-/* Many creates or deletes as few requests: docs/protocol.md, rules B1 and B4. SPDX-License-Identifier: Apache-2.0 */
+/* Creates and deletes, many as few requests: docs/protocol.md, B1 and B4. SPDX-License-Identifier: Apache-2.0
+ *
+ * A create that is a request of its own goes as create2, whose answer has the new node's Stat, or as createContainer.
+ * Not all servers know these (docs/compatibility.md). Then a container becomes a persistent node, and a create becomes
+ * a multi of one, behind which the node is looked at for its Stat (B8). */
 #include "znode/batch.h"
 #include "base/container.h"
 
@@ -7,12 +11,11 @@
 #include <string.h>
 
 /* A group that fails as a whole is sent again one by one, so it is kept well below the server's limits. */
-enum { GROUP_OPS_MAX = 200 };
+enum { GROUP_OPS_MAX = 200, DEATHS_MAX = 2 };
 
-typedef struct entry {
+typedef struct dv_batch_entry {
     dv_event event; /* only used to report that the entry could not be sent */
-    struct entry *next;
-    dv_batch *batch;
+    struct dv_batch_entry *next;
     dv_op op;
     dv_reply_fn done;
     void *context;
@@ -20,19 +23,10 @@ typedef struct entry {
 } batch_entry;
 
 typedef struct {
-    batch_entry *first, **end;
-} queue;
-
-struct dv_batch {
     dv_znode *znode;
-    queue writes, reads;
-};
-
-typedef struct {
-    dv_batch *batch;
-    batch_entry **entries;
     size_t count;
-    size_t probe; /* the created node that is asked for the group's czxid */
+    size_t probe; /* the created node that is looked at for the group's czxid */
+    batch_entry *entries[];
 } batch_group;
 
 size_t dv_op_bytes(const dv_op *op) {
@@ -40,49 +34,43 @@ size_t dv_op_bytes(const dv_op *op) {
     return strlen(op->path) + op->data_bytes + FRAMING_BYTES;
 }
 
-dv_batch *dv_batch_new(dv_znode *znode) {
-    dv_batch *batch = calloc(1, sizeof *batch);
-    if (!batch) return NULL;
-    batch->znode = znode;
-    batch->writes.end = &batch->writes.first;
-    batch->reads.end = &batch->reads.first;
-    return batch;
-}
-
-void dv_batch_free(dv_batch *batch) {
-    if (!batch) return;
-    assert(!batch->writes.first && !batch->reads.first);
-    free(batch);
-}
-
-static int enqueue(dv_batch *batch, queue *to, const dv_op *op, dv_reply_fn done, void *context) {
+static batch_entry *new_entry(const dv_op *op, dv_reply_fn done, void *context) {
     assert(done);
-    batch_entry *e = calloc(1, sizeof *e);
+    batch_entry *e = malloc(sizeof *e);
+    if (e) *e = (batch_entry){.op = *op, .done = done, .context = context};
+    return e;
+}
+
+static int enqueue(dv_batch_queue *to, const dv_op *op, dv_reply_fn done, void *context) {
+    batch_entry *e = new_entry(op, done, context);
     if (!e) return DIVVY_ENOMEM;
-    e->batch = batch;
-    e->op = *op;
-    e->done = done;
-    e->context = context;
+    if (!to->first) to->end = &to->first;
     *to->end = e;
     to->end = &e->next;
     return 0;
 }
 
-int dv_batch_create(dv_batch *batch, const char *path, const void *data, size_t data_bytes, int mode, dv_reply_fn done,
+static batch_entry *take(dv_batch_queue *from) {
+    batch_entry *e = from->first;
+    if (e) from->first = e->next;
+    return e;
+}
+
+int dv_batch_create(dv_znode *znode, const char *path, const void *data, size_t data_bytes, int mode, dv_reply_fn done,
                     void *context) {
     assert(mode != DV_CONTAINER); /* It would abort the native client in a multi. */
     dv_op op = {.kind = DV_CREATE, .path = path, .data = data, .data_bytes = data_bytes, .mode = mode};
-    return enqueue(batch, &batch->writes, &op, done, context);
+    return enqueue(&znode->writes, &op, done, context);
 }
 
-int dv_batch_delete(dv_batch *batch, const char *path, dv_reply_fn done, void *context) {
+int dv_batch_delete(dv_znode *znode, const char *path, dv_reply_fn done, void *context) {
     dv_op op = {.kind = DV_DELETE, .path = path, .version = -1};
-    return enqueue(batch, &batch->writes, &op, done, context);
+    return enqueue(&znode->writes, &op, done, context);
 }
 
-int dv_batch_children(dv_batch *batch, const char *path, dv_reply_fn done, void *context) {
+int dv_batch_children(dv_znode *znode, const char *path, dv_reply_fn done, void *context) {
     dv_op op = {.kind = DV_CHILDREN, .path = path};
-    return enqueue(batch, &batch->reads, &op, done, context);
+    return enqueue(&znode->reads, &op, done, context);
 }
 
 static void finish_entry(batch_entry *e, const dv_reply *reply, int64_t now) {
@@ -100,9 +88,89 @@ static void on_single(void *context, const dv_reply *reply, int64_t now) {
     finish_entry(context, reply, now);
 }
 
-static void send_single(dv_batch *batch, batch_entry *e) {
-    dv_znode *znode = batch->znode;
-    assert(!e->next && !e->made);
+/* ---- what the servers know ---- */
+
+static dv_optional *request_of(dv_znode *znode, const dv_op *op) {
+    return op->mode == DV_CONTAINER ? &znode->containers : &znode->create2;
+}
+
+static void miss(dv_znode *znode, dv_optional *request) {
+    assert(!request->works);
+    request->missing = true;
+    if (!znode->on_log) return;
+    bool containers = request == &znode->containers;
+    znode->on_log(znode->context, DIVVY_LOG_INFO,
+                  containers
+                      ? "the servers have no containers: directories of locks and registries are made persistent, "
+                        "and stay when they are empty"
+                      : "the servers do not know create2: nodes are made by a multi and then looked at, which "
+                        "costs a round trip more for each");
+}
+
+/* B8: such a server may close the connection without an answer. A connection can end for any other reason, too, so it
+ * takes two. To be wrong costs create2 a round trip for each node, and containers that directories stay. */
+static void note_death(dv_znode *znode, dv_optional *request, uint64_t connection) {
+    if (request->works || request->missing || (request->deaths && request->connection == connection)) return;
+    request->connection = connection;
+    if (++request->deaths == DEATHS_MAX) miss(znode, request);
+}
+
+/* Returns whether only a server that knows the request ends it so. This side may say other errors itself. */
+static bool proves_knowledge(int error) {
+    return error == 0 || error == DIVVY_EEXIST || error == DIVVY_ENOENT || error == DIVVY_EACCES;
+}
+
+void dv_znode_lacks_requests(dv_znode *znode) {
+    dv_optional *const requests[] = {&znode->create2, &znode->containers};
+    for (size_t i = 0; i < 2; i++) {
+        if (!requests[i]->works && !requests[i]->missing) miss(znode, requests[i]);
+    }
+}
+
+/* ---- requests of their own ---- */
+
+typedef struct {
+    dv_znode *znode;
+    dv_op op;
+    dv_reply_fn done;
+    void *context;
+    uint64_t connection; /* how many had been made when it was sent */
+} creation;
+
+static void on_created(void *context, const dv_reply *reply, int64_t now) {
+    creation *c = context;
+    dv_optional *request = request_of(c->znode, &c->op);
+    if (reply->error == DIVVY_EUNSUPPORTED && !request->works) {
+        if (!request->missing) miss(c->znode, request);
+        int error = dv_znode_submit_create(c->znode, &c->op, c->done, c->context);
+        if (error) c->done(c->context, &(dv_reply){.error = error}, now);
+    } else {
+        if (reply->error == DIVVY_ECONNECTION) note_death(c->znode, request, c->connection);
+        if (proves_knowledge(reply->error) && !request->missing) request->works = true;
+        c->done(c->context, reply, now);
+    }
+    free(c);
+}
+
+static int submit_unsure(dv_znode *znode, const dv_op *op, dv_reply_fn done, void *context) {
+    creation *c = calloc(1, sizeof *c);
+    if (!c) return DIVVY_ENOMEM;
+    divvy_stats stats;
+    znode->backend->stats(znode, &stats);
+    *c = (creation){.znode = znode, .op = *op, .done = done, .context = context, .connection = stats.connects};
+    int error = dv_znode_submit(znode, &c->op, NULL, on_created, c);
+    if (error) free(c);
+    return error;
+}
+
+int dv_znode_create(dv_znode *znode, const char *path, const void *data, size_t data_bytes, int mode, dv_reply_fn done,
+                    void *context) {
+    dv_op op = {.kind = DV_CREATE, .path = path, .data = data, .data_bytes = data_bytes, .mode = mode};
+    return dv_znode_submit_create(znode, &op, done, context);
+}
+
+static void send_single(dv_znode *znode, batch_entry *e) {
+    assert(!e->made);
     int error = e->op.kind == DV_CREATE ? dv_znode_submit_create(znode, &e->op, on_single, e)
                                         : dv_znode_submit(znode, &e->op, NULL, on_single, e);
     if (error == 0) return;
@@ -110,15 +178,12 @@ static void send_single(dv_batch *batch, batch_entry *e) {
     znode->sink.post(znode->sink.queue, &e->event);
 }
 
-static void free_group(batch_group *g) {
-    free(g->entries);
-    free(g);
-}
+/* ---- groups ---- */
 
 static void finish_group(batch_group *g, int error, const dv_stat *stat, int64_t now) {
     for (size_t i = 0; i < g->count; i++)
         finish_entry(g->entries[i], &(dv_reply){.error = error, .path = g->entries[i]->made, .stat = stat}, now);
-    free_group(g);
+    free(g);
 }
 
 static void probe_czxid(batch_group *g, int64_t now);
@@ -137,7 +202,7 @@ static void on_probe(void *context, const dv_reply *reply, int64_t now) {
 }
 
 static void probe_czxid(batch_group *g, int64_t now) {
-    if (dv_znode_exists(g->batch->znode, g->entries[g->probe]->made, NULL, on_probe, g) != 0)
+    if (dv_znode_exists(g->znode, g->entries[g->probe]->made, NULL, on_probe, g) != 0)
         finish_group(g, DIVVY_ECONNECTION, NULL, now);
 }
 
@@ -153,77 +218,72 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
     batch_group *g = context;
     assert(count == g->count || error != 0);
     (void)count;
+    bool decided = error == 0 || (error != DIVVY_EQUOTA && dv_outcome_unknown(error)) || dv_session_over(error);
     if (error == 0 && g->entries[0]->op.kind == DV_CREATE) {
         if (keep_made_paths(g, replies)) probe_czxid(g, now);
         else finish_group(g, DIVVY_ENOMEM, NULL, now);
-    } else if (error != DIVVY_EQUOTA && (error == 0 || dv_outcome_unknown(error) || dv_session_over(error))) {
+    } else if (decided || g->count == 1) {
         finish_group(g, error, NULL, now);
     } else {
         /* B4: nothing of it was done. One by one, so that each gets its own answer. */
-        for (size_t i = 0; i < g->count; i++) send_single(g->batch, g->entries[i]);
-        free_group(g);
-    }
-}
-
-static bool try_send_multi(dv_batch *batch, batch_entry **entries, size_t count) {
-    assert(count > 1 && count <= GROUP_OPS_MAX);
-    batch_group *g = calloc(1, sizeof *g);
-    dv_op *ops = calloc(count, sizeof *ops);
-    batch_entry **own = calloc(count, sizeof(batch_entry *));
-    bool sent = false;
-    if (g && ops && own) {
-        for (size_t i = 0; i < count; i++) {
-            own[i] = entries[i];
-            ops[i] = entries[i]->op;
-        }
-        *g = (batch_group){.batch = batch, .entries = own, .count = count};
-        sent = dv_znode_multi(batch->znode, ops, count, on_multi, g) == 0;
-    }
-    free(ops);
-    if (!sent) {
-        free(own);
+        for (size_t i = 0; i < g->count; i++) send_single(g->znode, g->entries[i]);
         free(g);
     }
-    return sent;
 }
 
-static void send_group(dv_batch *batch, batch_entry **entries, size_t count) {
-    if (count > 1 && try_send_multi(batch, entries, count)) return;
-    for (size_t i = 0; i < count; i++) send_single(batch, entries[i]);
+static bool try_send_multi(dv_znode *znode, batch_entry **entries, size_t count) {
+    assert(count > 0 && count <= GROUP_OPS_MAX);
+    dv_op ops[GROUP_OPS_MAX];
+    batch_group *g = malloc(sizeof *g + count * sizeof(batch_entry *));
+    if (!g) return false;
+    *g = (batch_group){.znode = znode, .count = count};
+    for (size_t i = 0; i < count; i++) {
+        g->entries[i] = entries[i];
+        ops[i] = entries[i]->op;
+    }
+    if (dv_znode_multi(znode, ops, count, on_multi, g) == 0) return true;
+    free(g);
+    return false;
+}
+
+int dv_znode_submit_create(dv_znode *znode, const dv_op *op, dv_reply_fn done, void *context) {
+    dv_op possible = *op;
+    assert(op->kind == DV_CREATE);
+    if (op->mode == DV_CONTAINER && znode->containers.missing) possible.mode = DV_PERSISTENT;
+    dv_optional *request = request_of(znode, &possible);
+    if (request->works) return dv_znode_submit(znode, &possible, NULL, done, context);
+    if (!request->missing) return submit_unsure(znode, &possible, done, context);
+    batch_entry *e = new_entry(&possible, done, context);
+    if (!e) return DIVVY_ENOMEM;
+    if (try_send_multi(znode, &e, 1)) return 0;
+    free(e);
+    return DIVVY_ENOMEM;
+}
+
+static void send_group(dv_znode *znode, batch_entry **entries, size_t count) {
+    if (count > 1 && try_send_multi(znode, entries, count)) return;
+    for (size_t i = 0; i < count; i++) send_single(znode, entries[i]);
 }
 
 /* B1: neighbours of one kind form a multi under the limits, so the order of writes stays as it was asked for. */
-static void flush_writes(dv_batch *batch) {
-    assert(batch->writes.first);
+static void flush_writes(dv_znode *znode) {
     batch_entry *group_entries[GROUP_OPS_MAX];
     size_t count = 0, bytes = 0;
-    batch_entry *e = batch->writes.first;
-    batch->writes = (queue){NULL, &batch->writes.first};
-    while (e) {
-        batch_entry *next = e->next;
-        e->next = NULL;
+    for (batch_entry *e; (e = take(&znode->writes));) {
         size_t op_bytes = dv_op_bytes(&e->op);
         bool fits = count < GROUP_OPS_MAX && bytes + op_bytes <= DV_MULTI_BYTES_MAX;
         if (count && (!fits || group_entries[0]->op.kind != e->op.kind)) {
-            send_group(batch, group_entries, count);
+            send_group(znode, group_entries, count);
             count = bytes = 0;
         }
         group_entries[count++] = e;
         bytes += op_bytes;
-        e = next;
     }
-    if (count) send_group(batch, group_entries, count);
+    send_group(znode, group_entries, count);
 }
 
-void dv_batch_flush(dv_batch *batch) {
-    if (batch->writes.first) flush_writes(batch);
-    batch_entry *e = batch->reads.first;
-    batch->reads = (queue){NULL, &batch->reads.first};
-    while (e) {
-        batch_entry *next = e->next;
-        e->next = NULL;
-        send_single(batch, e);
-        e = next;
-    }
-    assert(!batch->writes.first && !batch->reads.first); /* Nothing completes inside the call that submits it. */
+void dv_batch_flush(dv_znode *znode) {
+    if (znode->writes.first) flush_writes(znode);
+    for (batch_entry *e; (e = take(&znode->reads));) send_single(znode, e);
+    assert(!znode->writes.first && !znode->reads.first); /* Nothing completes inside the call that submits it. */
 }

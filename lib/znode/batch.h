@@ -9,22 +9,16 @@
 
 #include "znode/znode.h"
 
-typedef struct dv_batch dv_batch;
-
-dv_batch *dv_batch_new(dv_znode *znode);
-/* Nothing may be queued or under way. */
-void dv_batch_free(dv_batch *batch);
-
 /* As dv_znode_create(), except that it is sent by the next flush. The reply carries a stat with only czxid set. Returns
  * 0, or DIVVY_ENOMEM and nothing happens. */
-int dv_batch_create(dv_batch *batch, const char *path, const void *data, size_t data_bytes, int mode, dv_reply_fn done,
+int dv_batch_create(dv_znode *znode, const char *path, const void *data, size_t data_bytes, int mode, dv_reply_fn done,
                     void *context);
 /* As dv_znode_delete(), any version. */
-int dv_batch_delete(dv_batch *batch, const char *path, dv_reply_fn done, void *context);
+int dv_batch_delete(dv_znode *znode, const char *path, dv_reply_fn done, void *context);
 /* As dv_znode_children() without a watch, sent after the writes of the same turn. */
-int dv_batch_children(dv_batch *batch, const char *path, dv_reply_fn done, void *context);
+int dv_batch_children(dv_znode *znode, const char *path, dv_reply_fn done, void *context);
 
 /* Send what was gathered. */
-void dv_batch_flush(dv_batch *batch);
+void dv_batch_flush(dv_znode *znode);
 
 #endif

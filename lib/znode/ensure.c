@@ -13,7 +13,7 @@ typedef struct {
     void (*done)(void *context, int error, int64_t now);
     void *context;
     char **ancestors; /* from the top down, the path itself last */
-    size_t count, answered;
+    size_t count, sent, answered;
     bool there; /* the path itself */
     int first_error;
 } ensure;
@@ -30,12 +30,12 @@ static void finish(ensure *e, int error, int64_t now) {
 /* An ancestor may be there and yet forbid us to create it; what counts is that the path itself is there in the end. */
 static void on_ancestor(void *context, const dv_reply *reply, int64_t now) {
     ensure *e = context;
-    assert(e->answered < e->count);
+    assert(e->answered < e->sent);
     e->answered++;
     bool there = reply->error == 0 || reply->error == DIVVY_EEXIST;
     /* Those below a node that is not there yet are refused for that, and may be told of it earlier. */
     if (!there && (!e->first_error || dv_outcome_unknown(reply->error))) e->first_error = reply->error;
-    if (e->answered == e->count) finish(e, e->there ? 0 : e->first_error, now);
+    if (e->answered == e->sent) finish(e, e->there ? 0 : e->first_error, now);
 }
 
 static void on_path(void *context, const dv_reply *reply, int64_t now) {
@@ -60,17 +60,12 @@ static bool split(ensure *e) {
 
 static void make_all(ensure *e, int64_t now) {
     assert(e->count > 0);
-    for (size_t i = 0; i < e->count; i++) {
-        dv_reply_fn done = i + 1 < e->count ? on_ancestor : on_path;
-        if (dv_znode_create(e->znode, e->ancestors[i], "", 0, e->mode, done, e) == 0) continue;
-        /* Those that were sent answer yet. */
-        e->first_error = DIVVY_ENOMEM;
-        size_t unsent = e->count - i;
-        for (size_t j = i; j < e->count; j++) free(e->ancestors[j]);
-        e->count -= unsent;
-        if (e->answered == e->count) finish(e, DIVVY_ENOMEM, now);
-        return;
+    for (; e->sent < e->count; e->sent++) {
+        dv_reply_fn done = e->sent + 1 < e->count ? on_ancestor : on_path;
+        e->first_error = dv_znode_create(e->znode, e->ancestors[e->sent], "", 0, e->mode, done, e);
+        if (e->first_error) break;
     }
+    if (e->sent == 0) finish(e, e->first_error, now); /* Else those that were sent answer yet. */
 }
 
 /* Since 3.9 a server refuses to show a node that we may not read, but only one that is there. */

@@ -171,6 +171,11 @@ typedef struct {
     uint64_t connection; /* the number of the last one of those */
 } dv_optional;
 
+/* Requests of this turn, to be sent at its end: batch.h. */
+typedef struct {
+    struct dv_batch_entry *first, **end;
+} dv_batch_queue;
+
 /* The head of every backend's session object. */
 struct dv_znode {
     const dv_znode_backend *backend;
@@ -183,6 +188,7 @@ struct dv_znode {
     bool attached; /* to a session of a host's, which may live on when we have given it up */
     bool traces;   /* each request and each answer is logged */
     dv_optional create2, containers;
+    dv_batch_queue writes, reads;
     dv_again again;           /* requests that were put off */
     dv_histogram round_trips; /* of all requests that a server has answered; the client gives it its scale */
 };
@@ -198,10 +204,7 @@ static inline void dv_znode_unwatch(dv_znode *znode, dv_watch *watch) {
     znode->backend->unwatch(znode, watch);
     if (znode->again.waiting) dv_again_unwatch(znode, watch); /* An armed one may have been given to another read. */
 }
-static inline int64_t dv_znode_now_ms(const dv_znode *znode) {
-    return znode->backend->now_ms(znode);
-}
-/* Creates a node, by another request where the servers lack the usual one (create.c). A reply may then come later than
+/* Creates a node, by another request where the servers lack the usual one (batch.c). A reply may then come later than
  * those to requests that were submitted after it. */
 int dv_znode_create(dv_znode *znode, const char *path, const void *data, size_t data_bytes, int mode, dv_reply_fn done,
                     void *context);

@@ -41,7 +41,7 @@ static void forget(void) {
 }
 
 static void create_with(divvy_client *client, size_t i, const void *data, size_t data_bytes, int mode) {
-    assert_int_equal(dv_batch_create(client->batch, items[i].path, data, data_bytes, mode, on_reply, &items[i]), 0);
+    assert_int_equal(dv_batch_create(client->znode, items[i].path, data, data_bytes, mode, on_reply, &items[i]), 0);
 }
 
 static void create(divvy_client *client, size_t i) {
@@ -49,11 +49,11 @@ static void create(divvy_client *client, size_t i) {
 }
 
 static void delete (divvy_client *client, size_t i) {
-    assert_int_equal(dv_batch_delete(client->batch, items[i].path, on_reply, &items[i]), 0);
+    assert_int_equal(dv_batch_delete(client->znode, items[i].path, on_reply, &items[i]), 0);
 }
 
 static void children(divvy_client *client, size_t i) {
-    assert_int_equal(dv_batch_children(client->batch, items[i].path, on_reply, &items[i]), 0);
+    assert_int_equal(dv_batch_children(client->znode, items[i].path, on_reply, &items[i]), 0);
 }
 
 static void name_items(const char *directory, size_t count) {

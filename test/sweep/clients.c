@@ -151,12 +151,12 @@ static size_t ask(sweep *s, bool create) {
         int good = create ? DIVVY_EEXIST : DIVVY_ENOENT;
         if (n->error == 0 || n->error == good) continue;
         n->error = 1;
-        int error = create ? dv_batch_create(client->batch, n->path, "", 0, DV_EPHEMERAL, on_node, n)
-                           : dv_batch_delete(client->batch, n->path, on_node, n);
+        int error = create ? dv_batch_create(client->znode, n->path, "", 0, DV_EPHEMERAL, on_node, n)
+                           : dv_batch_delete(client->znode, n->path, on_node, n);
         if (error) n->error = error;
         else asked++;
     }
-    if (dv_batch_children(client->batch, "/", on_list, NULL) == 0) asked++;
+    if (dv_batch_children(client->znode, "/", on_list, NULL) == 0) asked++;
     dv_client_unlock(client);
     sweep_until(s, is_answered, &asked, SWEEP_WAIT_MS, "a batch");
     size_t bad = 0;

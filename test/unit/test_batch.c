@@ -31,20 +31,20 @@ static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     if (reply->path) snprintf(i->made, sizeof i->made, "%s", reply->path);
 }
 
-static dv_batch *batch(void) {
-    return dv_fake_client(fake)->batch;
+static dv_znode *znode(void) {
+    return dv_fake_client(fake)->znode;
 }
 
 static void create(int i) {
-    assert_int_equal(dv_batch_create(batch(), items[i].path, "d", 1, DV_EPHEMERAL, on_reply, &items[i]), 0);
+    assert_int_equal(dv_batch_create(znode(), items[i].path, "d", 1, DV_EPHEMERAL, on_reply, &items[i]), 0);
 }
 
 static void delete (int i) {
-    assert_int_equal(dv_batch_delete(batch(), items[i].path, on_reply, &items[i]), 0);
+    assert_int_equal(dv_batch_delete(znode(), items[i].path, on_reply, &items[i]), 0);
 }
 
 static void children(int i) {
-    assert_int_equal(dv_batch_children(batch(), items[i].path, on_reply, &items[i]), 0);
+    assert_int_equal(dv_batch_children(znode(), items[i].path, on_reply, &items[i]), 0);
 }
 
 static void begin(void) {
@@ -291,7 +291,7 @@ TEST(test_split_by_size) {
     begin();
     for (int i = 0; i < 20; i++) {
         size_t bytes = i == 7 ? LARGE : SMALL;
-        assert_int_equal(dv_batch_create(batch(), items[i].path, data, bytes, 0, on_reply, &items[i]), 0);
+        assert_int_equal(dv_batch_create(znode(), items[i].path, data, bytes, 0, on_reply, &items[i]), 0);
     }
     end();
     size_t sent = 0;

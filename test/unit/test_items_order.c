@@ -83,7 +83,7 @@ static void join_as_kazoo(divvy_client *client) {
     int error = -1;
     assert_int_equal(divvy_client_wait_connected(client, PATIENCE_MS), 0);
     dv_client_lock(client);
-    assert_int_equal(dv_batch_create(client->batch, "/pool/party/0123456789abcdef0123456789abcdef-kazoo", "", 0,
+    assert_int_equal(dv_batch_create(client->znode, "/pool/party/0123456789abcdef0123456789abcdef-kazoo", "", 0,
                                      DV_EPHEMERAL, on_made, &error),
                      0);
     dv_client_unlock(client);

@@ -379,7 +379,7 @@ static int take(dv_znode *znode, const dv_op *ops, size_t count, const dv_pendin
     }
     memcpy(p->ops, ops, count * sizeof *ops);
     p->count = count;
-    p->submitted_at = dv_znode_now_ms(znode);
+    p->submitted_at = dv_apache_now_ms(znode);
     p->connection = apache->stats.connects;
     dv_pending_append(&apache->waiting, p);
     send_waiting(apache);
