@@ -7,16 +7,16 @@
 
 enum { DV_HISTOGRAM_BOUNDS = 15 };
 
-/* The upper bounds of the buckets, in microseconds; one bucket more is without. */
-typedef struct {
-    uint64_t bounds_us[DV_HISTOGRAM_BOUNDS];
+typedef enum {
+    DV_SCALE_DURATION,   /* 5 ms to 1 day */
+    DV_SCALE_ROUND_TRIP, /* 250 us to 10 s */
 } dv_histogram_scale;
 
-extern const dv_histogram_scale dv_scale_round_trip; /* 250 us to 10 s */
-extern const dv_histogram_scale dv_scale_duration;   /* 5 ms to 1 day */
+/* The upper bounds of each scale's buckets; one bucket more is without. */
+extern const uint64_t dv_histogram_bounds_us[DV_SCALE_ROUND_TRIP + 1][DV_HISTOGRAM_BOUNDS];
 
 typedef struct {
-    const dv_histogram_scale *scale;
+    dv_histogram_scale scale;
     uint64_t counts[DV_HISTOGRAM_BOUNDS + 1]; /* of each bucket alone */
     uint64_t sum_us;
 } dv_histogram;
@@ -27,6 +27,5 @@ void dv_histogram_add_us(dv_histogram *histogram, int64_t time_us);
 void dv_histogram_add_ms(dv_histogram *histogram, int64_t time_ms);
 /* Adds all that another of the same scale has counted. */
 void dv_histogram_merge(dv_histogram *to, const dv_histogram *from);
-uint64_t dv_histogram_count(const dv_histogram *histogram);
 
 #endif

@@ -167,7 +167,7 @@ void dv_metrics_put_histogram(dv_metrics_writer *writer, const dv_metric_label *
     uint64_t count = 0;
     for (size_t i = 0; i < DV_HISTOGRAM_BOUNDS; i++) {
         count += histogram->counts[i];
-        print_seconds(number, histogram->scale->bounds_us[i], true);
+        print_seconds(number, dv_histogram_bounds_us[histogram->scale][i], true);
         put_integer(writer, "_bucket", labels, label_count, number, count);
     }
     count += histogram->counts[DV_HISTOGRAM_BOUNDS];

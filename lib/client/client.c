@@ -130,7 +130,7 @@ static int open_backend(divvy_client *client, dv_backend_new_fn make, void *cont
     if (error == DIVVY_EINVAL)
         return dv_fail(NULL, error, "open: the connect string \"%.200s\" %s", client->config.hosts, reason);
     if (error) return dv_fail_plainly(NULL, error);
-    client->znode->round_trips.scale = &dv_scale_round_trip;
+    client->znode->round_trips.scale = DV_SCALE_ROUND_TRIP;
     dv_odd_answers_begin(client);
     client->chroot = strdup(client->znode->backend->chroot(client->znode));
     if (!client->chroot) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
@@ -169,7 +169,6 @@ int dv_client_open_on(divvy_client **out, const divvy_client_config *config, boo
     divvy_client *client = NULL;
     error = dv_client_new(&client, &complete);
     if (error) return error;
-    dv_client_metrics_init(&client->metrics);
     dv_session_init(client);
     error = open_backend(client, make, context);
     /* The caller's strings were copied where they are needed. */

@@ -10,11 +10,6 @@
 #include "client/client.h"
 #include "divvy/divvy.h"
 
-void dv_client_metrics_init(dv_client_metrics *metrics) {
-    for (size_t i = 0; i < DV_RECIPES; i++)
-        metrics->recipes[i].waits.scale = metrics->recipes[i].holds.scale = &dv_scale_duration;
-}
-
 void dv_metrics_source_add(divvy_client *client, dv_metrics_source *source) {
     assert(!source->link && source->gather);
     source->next = client->metrics_sources;
@@ -41,7 +36,6 @@ dv_pool_metrics *dv_metrics_pool(dv_metrics *metrics, const char *path) {
         metrics->error = DIVVY_ENOMEM;
         return NULL;
     }
-    pool->durations.scale = pool->waits.scale = pool->unowned.scale = &dv_scale_duration;
     metrics->pool_count++;
     return pool;
 }
@@ -96,7 +90,6 @@ static int gather(dv_metrics *metrics, divvy_client *client) {
 static void clear(dv_metrics *metrics) {
     for (size_t i = 0; i < metrics->pool_count; i++) free(metrics->pools[i].path);
     free(metrics->pools);
-    *metrics = (dv_metrics){.error = 0};
 }
 
 /* ---- text ---- */
@@ -324,6 +317,7 @@ int dv_client_write_metrics(divvy_client *client, dv_metrics_format format, cons
     if (client && !write) return dv_fail(client, DIVVY_EINVAL, "metrics: write is NULL");
     int error = dv_client_enter(client);
     if (error) return error;
+    assert(client);
     dv_metrics metrics;
     error = gather(&metrics, client);
     dv_client_unlock(client);

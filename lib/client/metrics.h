@@ -79,7 +79,6 @@ typedef struct dv_metrics_source {
     void (*gather)(struct dv_metrics_source *source, dv_metrics *to, int64_t now); /* adds its own */
 } dv_metrics_source;
 
-void dv_client_metrics_init(dv_client_metrics *metrics);
 void dv_metrics_source_add(divvy_client *client, dv_metrics_source *source);
 /* Takes it out; does nothing if it was never added. */
 void dv_metrics_source_remove(dv_metrics_source *source);

@@ -87,7 +87,6 @@ static void gather(dv_metrics_source *source, dv_metrics *metrics, int64_t now) 
 void dv_partitioner_metrics_init(divvy_partitioner *p) {
     dv_partitioner_metrics *m = &p->metrics;
     m->source.gather = gather;
-    m->durations.scale = m->waits.scale = m->unowned.scale = &dv_scale_duration;
     dv_metrics_source_add(p->object.client, &m->source);
 }
 

@@ -73,7 +73,7 @@ TEST(test_prometheus) {
 TEST(test_label_of_all) {
     sink to = {0};
     dv_metrics_writer writer;
-    dv_histogram histogram = {.scale = &dv_scale_duration};
+    dv_histogram histogram = {.scale = DV_SCALE_DURATION};
     dv_metrics_begin(&writer, DV_METRICS_PROMETHEUS, keep, &to);
     dv_metrics_label_all(&writer, &(dv_metric_label){"process", "a\"b"});
     dv_metrics_family(&writer, &jobs);
@@ -145,7 +145,7 @@ TEST(test_seconds) {
 /* A time is counted in the first bucket whose bound it does not exceed, a negative one as 0, and one beyond all bounds
  * in the last. */
 TEST(test_histogram_add) {
-    dv_histogram histogram = {.scale = &dv_scale_round_trip};
+    dv_histogram histogram = {.scale = DV_SCALE_ROUND_TRIP};
     dv_histogram_add_us(&histogram, -5);
     dv_histogram_add_us(&histogram, 250);
     dv_histogram_add_us(&histogram, 251);
@@ -157,23 +157,21 @@ TEST(test_histogram_add) {
     assert_int_equal(histogram.counts[1], 1);
     assert_int_equal(histogram.counts[DV_HISTOGRAM_BOUNDS - 1], 1);
     assert_int_equal(histogram.counts[DV_HISTOGRAM_BOUNDS], 2);
-    assert_int_equal(dv_histogram_count(&histogram), 7);
     assert_true(histogram.sum_us == UINT64_C(315360000000000) + 250 + 251 + 10000000 + 10000001);
 
-    dv_histogram sum = {.scale = &dv_scale_round_trip};
+    dv_histogram sum = {.scale = DV_SCALE_ROUND_TRIP};
     dv_histogram_merge(&sum, &histogram);
     dv_histogram_merge(&sum, &histogram);
     assert_int_equal(sum.counts[0], 6);
-    assert_int_equal(dv_histogram_count(&sum), 14);
+    assert_int_equal(sum.counts[DV_HISTOGRAM_BOUNDS], 4);
     assert_true(sum.sum_us == 2 * histogram.sum_us);
 }
 
 /* The bounds of both scales rise, or buckets would be without use. */
 TEST(test_scales_rise) {
-    const dv_histogram_scale *scales[] = {&dv_scale_round_trip, &dv_scale_duration};
-    for (size_t s = 0; s < 2; s++) {
+    for (size_t s = 0; s <= DV_SCALE_ROUND_TRIP; s++) {
         for (size_t i = 1; i < DV_HISTOGRAM_BOUNDS; i++)
-            assert_true(scales[s]->bounds_us[i] > scales[s]->bounds_us[i - 1]);
+            assert_true(dv_histogram_bounds_us[s][i] > dv_histogram_bounds_us[s][i - 1]);
     }
 }
 
@@ -181,7 +179,7 @@ TEST(test_scales_rise) {
 TEST(test_histogram_text) {
     sink to = {0};
     dv_metrics_writer writer;
-    dv_histogram histogram = {.scale = &dv_scale_duration};
+    dv_histogram histogram = {.scale = DV_SCALE_DURATION};
     dv_histogram_add_ms(&histogram, 1);
     dv_histogram_add_ms(&histogram, 700);
     dv_histogram_add_ms(&histogram, 90000000);
