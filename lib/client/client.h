@@ -7,6 +7,7 @@
 #ifndef DV_CLIENT_H
 #define DV_CLIENT_H
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -210,8 +211,10 @@ void dv_client_clear_wake(divvy_client *client);
 /* Takes the first event off the queue; NULL: there is none. */
 dv_event *dv_events_take(divvy_client *client);
 bool dv_events_any(divvy_client *client);
-/* Sets the timer, for another time if it is set already. Its turn comes after that of others set for the same time. */
-void dv_timer_set(divvy_client *client, dv_timer *timer, int64_t at);
+static inline void dv_timer_set(divvy_client *client, dv_timer *timer, int64_t at) {
+    assert(timer->fire);
+    dv_timers_set(&client->timers, timer, at);
+}
 
 /* ---- loop.c ---- */
 /* Runs what is due, in turns; how much that was. */

@@ -46,12 +46,6 @@ bool dv_events_any(divvy_client *client) {
     return some;
 }
 
-void dv_timer_set(divvy_client *client, dv_timer *timer, int64_t at) {
-    assert(timer->fire);
-    dv_timer_cancel(timer);
-    dv_timers_add(&client->timers, timer, at);
-}
-
 void dv_client_clear_wake(divvy_client *client) {
     if (!has_waiters(client)) return;
     uint64_t count;

@@ -38,9 +38,8 @@ static dv_timer *merge_siblings(dv_timers *heap, dv_timer *first) {
     return all;
 }
 
-void dv_timers_add(dv_timers *heap, dv_timer *timer, int64_t at) {
-    assert(!timer->link);
-    timer->child = NULL;
+void dv_timers_set(dv_timers *heap, dv_timer *timer, int64_t at) {
+    dv_timer_cancel(timer);
     timer->heap = heap;
     timer->at = at;
     timer->order = ++heap->order;
@@ -48,19 +47,16 @@ void dv_timers_add(dv_timers *heap, dv_timer *timer, int64_t at) {
     root->next = NULL;
     root->link = &heap->first;
     heap->first = root;
-    heap->count++;
 }
 
 /* Cancels a timer. The timers below it take its place: they are later than all that is above it. */
 void dv_timer_cancel(dv_timer *timer) {
     if (!timer->link) return;
-    assert(timer->heap->count > 0);
     dv_timer *rest = merge_siblings(timer->heap, timer->child), *next = timer->next, *heir = rest ? rest : next;
     *timer->link = heir;
     if (heir) heir->link = timer->link;
     if (rest) rest->next = next;
     if (rest && next) next->link = &rest->next;
-    timer->heap->count--;
     timer->child = timer->next = NULL;
     timer->link = NULL;
 }

@@ -23,13 +23,12 @@ typedef struct dv_timer {
 
 struct dv_timers {
     dv_timer *first; /* the earliest; NULL: none is set */
-    size_t count;
     uint64_t order;
     uint64_t comparisons; /* made so far, for tests */
 };
 
-/* Sets the timer, which is not set. It comes after all others that are set for the same time. */
-void dv_timers_add(dv_timers *heap, dv_timer *timer, int64_t at);
+/* Sets the timer, for another time if it is set already. It comes after all others that are set for the same time. */
+void dv_timers_set(dv_timers *heap, dv_timer *timer, int64_t at);
 /* Takes the timer out of its heap, if it is set. */
 void dv_timer_cancel(dv_timer *timer);
 /* Returns the time of the earliest; INT64_MAX when none is set. */

@@ -274,10 +274,14 @@ void dv_fake_session(dv_fake *fake, divvy_session_state state) {
     dv_fake_run(fake);
 }
 
+static size_t count_timers(const dv_timer *timer) {
+    return timer ? 1 + count_timers(timer->child) + count_timers(timer->next) : 0;
+}
+
 bool dv_fake_has_timers(const dv_fake *fake) {
     const divvy_client *client = fake->client;
     size_t own = (client->deadline_timer.link != NULL) + (client->beat_timer.link != NULL);
-    return client->timers.count > own;
+    return count_timers(client->timers.first) > own;
 }
 
 bool dv_fake_is_connected(const dv_fake *fake) {

@@ -41,14 +41,12 @@ static void model_add(dv_timer *timer, int64_t at) {
 }
 
 static void set(dv_timers *heap, dv_timer *timer, int64_t at) {
-    dv_timer_cancel(timer);
     model_cancel(timer);
-    dv_timers_add(heap, timer, at);
+    dv_timers_set(heap, timer, at);
     model_add(timer, at);
 }
 
 static void assert_first(const dv_timers *heap) {
-    assert_int_equal(heap->count, list_count);
     assert_ptr_equal(heap->first, list_count ? list[0] : NULL);
     assert_int_equal(dv_timers_next_at(heap), list_count ? list[0]->at : INT64_MAX);
 }
@@ -106,11 +104,10 @@ static uint64_t comparisons(way kind, size_t count) {
     dv_timers heap = {.first = NULL};
     dv_timer *many = calloc(count, sizeof *many);
     assert_non_null(many);
-    for (size_t i = 0; i < count; i++) dv_timers_add(&heap, &many[i], time_of(kind, i, count));
+    for (size_t i = 0; i < count; i++) dv_timers_set(&heap, &many[i], time_of(kind, i, count));
     for (size_t i = 0; i < count; i++) {
         dv_timer *timer = &many[i * 7919 % count];
-        dv_timer_cancel(timer);
-        dv_timers_add(&heap, timer, time_of(kind, i, count) + 10);
+        dv_timers_set(&heap, timer, time_of(kind, i, count) + 10);
     }
     for (size_t i = 0; i < count; i += 2) dv_timer_cancel(&many[(i * 7907 + 1) % count]);
     int64_t last = INT64_MIN;
@@ -119,7 +116,6 @@ static uint64_t comparisons(way kind, size_t count) {
         last = heap.first->at;
         dv_timer_cancel(heap.first);
     }
-    assert_int_equal(heap.count, 0);
     free(many);
     return heap.comparisons;
 }
