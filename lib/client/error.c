@@ -3,8 +3,8 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "divvy/divvy.h"
 
@@ -41,46 +41,41 @@ const char *divvy_client_error(const divvy_client *client) {
     return last->client == client ? last->message : "";
 }
 
-const char *divvy_strerror(int error) {
-    if (error >= 0) return "success";
-    switch (error) {
-#define TEXT_CASE(name, number, text, retryable, fatal) \
-    case name: return text;
-        DIVVY_ERRORS(TEXT_CASE)
-#undef TEXT_CASE
-    default: return "unknown error";
+typedef struct {
+    int number;
+    const char *name, *text;
+    bool retryable, fatal;
+} kind;
+
+static const kind *find(int error) {
+    static const kind success = {.name = "DIVVY_OK", .text = "success"};
+    static const kind unknown = {.name = "DIVVY_EUNKNOWN", .text = "unknown error"};
+    static const kind kinds[] = {
+#define ROW(name, number, text, retryable, fatal) {number, #name, text, retryable, fatal},
+        DIVVY_ERRORS(ROW)
+#undef ROW
+    };
+    if (error >= 0) return &success;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (kinds[i].number == error) return &kinds[i];
     }
+    return &unknown;
+}
+
+const char *divvy_strerror(int error) {
+    return find(error)->text;
 }
 
 const char *divvy_errname(int error) {
-    if (error >= 0) return "DIVVY_OK";
-    switch (error) {
-#define NAME_CASE(name, number, text, retryable, fatal) \
-    case name: return #name;
-        DIVVY_ERRORS(NAME_CASE)
-#undef NAME_CASE
-    default: return "DIVVY_EUNKNOWN";
-    }
+    return find(error)->name;
 }
 
 int divvy_error_retryable(int error) {
-    switch (error) {
-#define RETRYABLE_CASE(name, number, text, retryable, fatal) \
-    case name: return retryable;
-        DIVVY_ERRORS(RETRYABLE_CASE)
-#undef RETRYABLE_CASE
-    default: return 0;
-    }
+    return find(error)->retryable;
 }
 
 int divvy_error_fatal(int error) {
-    switch (error) {
-#define FATAL_CASE(name, number, text, retryable, fatal) \
-    case name: return fatal;
-        DIVVY_ERRORS(FATAL_CASE)
-#undef FATAL_CASE
-    default: return 0;
-    }
+    return find(error)->fatal;
 }
 
 const char *divvy_version(void) {
