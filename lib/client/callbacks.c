@@ -114,15 +114,14 @@ void dv_callback_queue(divvy_client *client, dv_callback *call) {
     assert(call->call && call->release);
     call->next = NULL;
     if (call->object) dv_object_ref(call->object);
+    if (!client->callbacks) client->callbacks_end = &client->callbacks;
     *client->callbacks_end = call;
     client->callbacks_end = &call->next;
 }
 
 static dv_callback *take(divvy_client *client) {
     dv_callback *call = client->callbacks;
-    if (!call) return NULL;
-    client->callbacks = call->next;
-    if (!client->callbacks) client->callbacks_end = &client->callbacks;
+    if (call) client->callbacks = call->next;
     return call;
 }
 
@@ -178,14 +177,13 @@ enum { TEXT_BYTES = 1100 };
 typedef struct {
     dv_callback callback;
     divvy_client *client;
-    divvy_session_state state;
-    int code; /* of a warning, or the level of a line */
-    char message[];
+    int code; /* of a warning; the level of a line, or the state of the session */
+    char message[TEXT_BYTES];
 } client_call;
 
 static void call_session(dv_callback *callback) {
     client_call *c = (client_call *)(void *)callback;
-    c->client->config.on_session(c->client, c->state, c->client->config.user);
+    c->client->config.on_session(c->client, (divvy_session_state)c->code, c->client->config.user);
 }
 
 static void call_warning(dv_callback *callback) {
@@ -216,66 +214,51 @@ static void release_log(dv_callback *callback) {
     dv_client_log(client, DIVVY_LOG_WARN, "%llu log lines were dropped while a callback did not return", dropped);
 }
 
-static client_call *new_call(divvy_client *client, void (*call)(dv_callback *), const char *message) {
-    size_t bytes = strlen(message) + 1;
-    client_call *c = calloc(1, sizeof *c + bytes);
-    if (!c) return NULL; /* A line that is lost without memory harms nobody. */
-    c->callback.call = call;
-    c->callback.release = release_call;
-    c->client = client;
-    memcpy(c->message, message, bytes);
-    return c;
-}
-
-/* Returns NULL when an allocation fails. */
-__attribute__((format(printf, 4, 0))) static client_call *queue_text(divvy_client *client, void (*call)(dv_callback *),
-                                                                     int code, const char *format, va_list arguments) {
-    char text[TEXT_BYTES];
-    vsnprintf(text, sizeof text, format, arguments);
-    client_call *c = new_call(client, call, text);
+/* Returns the call, queued, its text still to be written. NULL: a line that is lost without memory harms nobody. */
+static client_call *queue_call(divvy_client *client, void (*call)(dv_callback *), int code) {
+    client_call *c = malloc(sizeof *c);
     if (!c) return NULL;
+    c->callback = (dv_callback){.call = call, .release = release_call};
+    c->client = client;
     c->code = code;
     dv_callback_queue(client, &c->callback);
     return c;
 }
 
 /* Lines wait for a callback that does not return, up to a bound; then they are counted, until half of it is free. */
-__attribute__((format(printf, 3, 0))) static void queue_log(divvy_client *client, int level, const char *format,
-                                                            va_list arguments) {
+static client_call *queue_log(divvy_client *client, int level) {
     if (client->log_lines == DV_LOG_LINES_MAX || client->log_lines_dropped > 0) {
         client->log_lines_dropped++;
-        return;
+        return NULL;
     }
-    client_call *c = queue_text(client, call_log, level, format, arguments);
-    if (!c) return;
+    client_call *c = queue_call(client, call_log, level);
+    if (!c) return NULL;
     c->callback.release = release_log;
     client->log_lines++;
+    return c;
 }
 
 void dv_client_warn(divvy_client *client, int code, const char *format, ...) {
+    char text[TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    if (client->config.on_warning) {
-        queue_text(client, call_warning, code, format, arguments);
-    } else if (client->config.on_log) {
-        char text[TEXT_BYTES];
-        vsnprintf(text, sizeof text, format, arguments);
-        dv_client_log(client, DIVVY_LOG_WARN, "warning %s: %s", divvy_warning_name(code), text);
-    }
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    client_call *c = client->config.on_warning ? queue_call(client, call_warning, code) : NULL;
+    if (c) strcpy(c->message, text);
+    if (!client->config.on_warning)
+        dv_client_log(client, DIVVY_LOG_WARN, "warning %s: %s", divvy_warning_name(code), text);
 }
 
 void dv_client_log(divvy_client *client, int level, const char *format, ...) {
+    client_call *c = client->config.on_log ? queue_log(client, level) : NULL;
+    if (!c) return;
     va_list arguments;
     va_start(arguments, format);
-    if (client->config.on_log) queue_log(client, level, format, arguments);
+    vsnprintf(c->message, sizeof c->message, format, arguments);
     va_end(arguments);
 }
 
 void dv_client_tell_session(divvy_client *client) {
-    if (!client->config.on_session) return;
-    client_call *c = new_call(client, call_session, "");
-    if (!c) return;
-    c->state = client->state;
-    dv_callback_queue(client, &c->callback);
+    if (client->config.on_session) queue_call(client, call_session, (int)client->state);
 }

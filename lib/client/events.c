@@ -22,6 +22,7 @@ void dv_client_post(void *context, dv_event *event) {
     event->next = NULL;
     pthread_mutex_lock(&client->queue_mutex);
     bool was_empty = client->events == NULL;
+    if (was_empty) client->events_end = &client->events;
     *client->events_end = event;
     client->events_end = &event->next;
     pthread_mutex_unlock(&client->queue_mutex);
@@ -31,10 +32,7 @@ void dv_client_post(void *context, dv_event *event) {
 dv_event *dv_events_take(divvy_client *client) {
     pthread_mutex_lock(&client->queue_mutex);
     dv_event *event = client->events;
-    if (event) {
-        client->events = event->next;
-        if (!client->events) client->events_end = &client->events;
-    }
+    if (event) client->events = event->next;
     pthread_mutex_unlock(&client->queue_mutex);
     return event;
 }

@@ -39,8 +39,6 @@ int dv_client_new(divvy_client **out, const divvy_client_config *config) {
     }
     atomic_init(&client->refs, 1);
     client->fork_count = dv_fork_count();
-    client->events_end = &client->events;
-    client->callbacks_end = &client->callbacks;
     client->sleeping_until = INT64_MAX;
     client->ephemerals.limit_bytes = config->ephemeral_path_bytes;
     client->watched.limit_bytes = config->watch_path_bytes;
