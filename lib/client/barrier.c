@@ -6,6 +6,14 @@ static void append_waits(dv_barrier_wait **list, dv_barrier_wait *waits) {
     *list = waits;
 }
 
+static void tell(dv_barrier_wait *waits, int error, int64_t now) {
+    while (waits) {
+        dv_barrier_wait *wait = waits;
+        waits = wait->next;
+        wait->done(wait->context, error, now);
+    }
+}
+
 static void on_barrier(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
     (void)replies;
     (void)count;
@@ -16,12 +24,7 @@ static void on_barrier(void *context, int error, const dv_reply *replies, size_t
         append_waits(&client->barrier_waits, waits); /* Again on the next connection, or at once if this one is up. */
     } else {
         /* Any answer of a server will do: a refused write was put through the quorum like an accepted one. */
-        int outcome = dv_session_over(error) ? error : 0;
-        while (waits) {
-            dv_barrier_wait *wait = waits;
-            waits = wait->next;
-            wait->done(wait->context, outcome, now);
-        }
+        tell(waits, dv_session_over(error) ? error : 0, now);
     }
     dv_barrier_start(client);
 }
@@ -47,9 +50,5 @@ void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait, void (*done)
 void dv_session_give_up_barriers(divvy_client *client, int error, int64_t now) {
     dv_barrier_wait *waits = client->barrier_waits;
     client->barrier_waits = NULL;
-    while (waits) {
-        dv_barrier_wait *wait = waits;
-        waits = wait->next;
-        wait->done(wait->context, error, now);
-    }
+    tell(waits, error, now);
 }

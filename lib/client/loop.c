@@ -82,14 +82,24 @@ int dv_loop_run_due(divvy_client *client) {
     return count;
 }
 
+static int64_t deadline_of(const divvy_client *client, int64_t timeout_ms) {
+    if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
+    return timeout_ms < 0 ? INT64_MAX : dv_client_now(client) + timeout_ms;
+}
+
+/* Returns the time until then; -1: it is INT64_MAX, and never comes. */
+static int64_t left_until(const divvy_client *client, int64_t deadline) {
+    if (deadline == INT64_MAX) return -1;
+    int64_t left_ms = deadline - dv_client_now(client);
+    return left_ms > 0 ? left_ms : 0;
+}
+
 static int64_t earlier(int64_t a_ms, int64_t b_ms) {
     return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
 }
 
 static int64_t until_next_timer(const divvy_client *client) {
-    if (!client->timers.first) return -1;
-    int64_t left_ms = client->timers.first->at - dv_client_now(client);
-    return left_ms > 0 ? left_ms : 0;
+    return left_until(client, dv_timers_next_at(&client->timers));
 }
 
 void dv_loop_sleep(divvy_client *client, int64_t timeout_ms) {
@@ -106,15 +116,19 @@ void dv_loop_sleep(divvy_client *client, int64_t timeout_ms) {
     poll(&fd, 1, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
 }
 
+static bool has_reached(divvy_client *client, dv_client_life life) {
+    dv_client_lock(client);
+    bool reached = client->life >= life;
+    dv_client_unlock(client);
+    return reached;
+}
+
 void *dv_loop_thread(void *context) {
     divvy_client *client = context;
-    for (;;) {
-        dv_client_lock(client);
-        bool stopping = client->life >= DV_CLIENT_STOPPING;
-        dv_client_unlock(client);
-        if (stopping) return NULL;
+    while (!has_reached(client, DV_CLIENT_STOPPING)) {
         if (dv_loop_run_due(client) == 0) dv_loop_sleep(client, -1);
     }
+    return NULL;
 }
 
 void dv_loop_drain(divvy_client *client) {
@@ -211,13 +225,12 @@ static bool is_interrupted(divvy_client *client) {
 
 static int wait_until(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context) {
     enum { ASK_MS = 50 };
-    if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
-    int64_t deadline = timeout_ms < 0 ? INT64_MAX : dv_client_now(client) + timeout_ms;
+    int64_t deadline = deadline_of(client, timeout_ms);
     bool asks = client->config.interrupted && client->life == DV_CLIENT_OPEN, asked = false;
     while (!met(context)) {
         if (over_for_us(client)) return DIVVY_ECLOSED;
-        int64_t left_ms = timeout_ms < 0 ? -1 : deadline - dv_client_now(client);
-        if (timeout_ms >= 0 && left_ms <= 0) return DIVVY_ETIMEDOUT;
+        int64_t left_ms = left_until(client, deadline);
+        if (left_ms == 0) return DIVVY_ETIMEDOUT;
         if (dv_client_in_callback(client)) return DIVVY_EDEADLK;
         asked = asks && !asked; /* Between two steps; what is waited for is looked at after each. */
         if (asked && is_interrupted(client)) return met(context) ? 0 : DIVVY_EINTERRUPTED;
@@ -249,20 +262,13 @@ int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *c
 static bool drive(divvy_client *client, int64_t deadline) {
     assert(client->config.manual);
     while (client->processing && client->life == DV_CLIENT_OPEN) {
-        int64_t left_ms = deadline == INT64_MAX ? -1 : deadline - dv_client_now(client);
-        if (deadline != INT64_MAX && left_ms <= 0) return false;
+        int64_t left_ms = left_until(client, deadline);
+        if (left_ms == 0) return false;
         sleep_on_change(client, left_ms);
     }
     if (client->processing) return false;
     client->processing = true;
     return true;
-}
-
-static bool is_closing(divvy_client *client) {
-    dv_client_lock(client);
-    bool closing = client->life >= DV_CLIENT_CLOSING;
-    dv_client_unlock(client);
-    return closing;
 }
 
 int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
@@ -273,8 +279,7 @@ int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
     else if (dv_client_in_callback(client)) error = dv_fail(client, DIVVY_EDEADLK, "process: called in a callback");
     else if (client->in_process) error = dv_fail(client, DIVVY_ESTATE, "process: another thread is in this call");
     else if (client->life != DV_CLIENT_OPEN) error = dv_fail_plainly(client, DIVVY_ECLOSED);
-    if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
-    int64_t deadline = timeout_ms < 0 ? INT64_MAX : dv_client_now(client) + timeout_ms;
+    int64_t deadline = deadline_of(client, timeout_ms);
     if (error || !drive(client, deadline)) {
         dv_client_unlock(client);
         return error;
@@ -286,8 +291,8 @@ int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
 
     int count;
     while ((count = dv_loop_run_due(client)) == 0) {
-        int64_t left_ms = timeout_ms < 0 ? -1 : deadline - dv_client_now(client);
-        if ((timeout_ms >= 0 && left_ms <= 0) || is_closing(client)) break;
+        int64_t left_ms = left_until(client, deadline);
+        if (left_ms == 0 || has_reached(client, DV_CLIENT_CLOSING)) break;
         dv_loop_sleep(client, left_ms);
     }
     dv_client_lock(client);

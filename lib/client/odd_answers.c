@@ -1,6 +1,7 @@
 /* Odd answers: telling the user of what servers throttle, refuse for now, or say in codes that nobody knows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,9 +9,6 @@
 #include "base/container.h"
 #include "client/client.h"
 #include "znode/path.h"
-
-#define ROOT "/zookeeper/quota"
-#define LIMITS "/zookeeper_limits"
 
 enum { TELL_AGAIN_MS = 60000 };
 
@@ -26,13 +24,12 @@ static const char *verb_of(const dv_odd_answer *answer) {
  * often. */
 static bool is_to_be_told(dv_odd_answers *odd, int code, int64_t now) {
     size_t i = 0;
-    while (i < DV_ODD_CODES && !(odd->codes[i].used && odd->codes[i].code == code)) i++;
+    while (i < DV_ODD_CODES && odd->codes[i].code != code) i++;
     if (i < DV_ODD_CODES && now - odd->codes[i].warned_at < TELL_AGAIN_MS) return false;
     if (i == DV_ODD_CODES) {
         i = odd->next_code;
         odd->next_code = (i + 1) % DV_ODD_CODES;
     }
-    odd->codes[i].used = true;
     odd->codes[i].code = code;
     odd->codes[i].warned_at = now;
     return true;
@@ -104,12 +101,11 @@ static void on_limits(void *context, const dv_reply *reply, int64_t now) {
 /* The limits of a path's quota stand below a path of their own: of those above a node the nearest counts. */
 static void look_up(divvy_client *client) {
     dv_odd_answers *odd = &client->odd;
+    char *path = NULL;
     assert(!odd->reading && odd->quota);
-    free(odd->limits_path);
-    odd->limits_path = malloc(strlen(ROOT) + strlen(odd->quota) + strlen(LIMITS) + 1);
-    if (odd->limits_path) {
-        stpcpy(stpcpy(stpcpy(odd->limits_path, ROOT), odd->quota), LIMITS);
-        odd->reading = dv_znode_get(client->znode, odd->limits_path, NULL, on_limits, client) == 0;
+    if (asprintf(&path, "/zookeeper/quota%s/zookeeper_limits", odd->quota) >= 0) {
+        odd->reading = dv_znode_get(client->znode, path, NULL, on_limits, client) == 0;
+        free(path);
     }
     if (!odd->reading) tell_quota(client, NULL);
 }
@@ -172,5 +168,4 @@ void dv_odd_answers_begin(divvy_client *client) {
 void dv_odd_answers_free(divvy_client *client) {
     free(client->odd.refused);
     free(client->odd.quota);
-    free(client->odd.limits_path);
 }

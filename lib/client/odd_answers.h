@@ -15,8 +15,7 @@ enum { DV_ODD_CODES = 8, DV_QUOTA_TEXT_BYTES = 160 };
 typedef struct {
     dv_timer timer; /* of what was put off */
     struct {
-        bool used;
-        int code;
+        int code; /* 0: none yet */
         int64_t warned_at;
     } codes[DV_ODD_CODES];
     size_t next_code; /* where the next one that is not in the list goes */
@@ -24,7 +23,6 @@ typedef struct {
     bool reading;          /* the limits of a quota */
     char *refused;         /* the path that was refused last; NULL: none was */
     char *quota;           /* the path that is being looked at for a quota, or has it */
-    char *limits_path;     /* of the read under way */
     bool quota_known;      /* `quota` has it */
     int64_t refused_at;    /* when the last refusal came */
     int64_t quota_told_at; /* when the user was told last */

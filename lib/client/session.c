@@ -335,37 +335,35 @@ static void on_news_after_loss(divvy_client *client, const dv_session_news *news
     if (client->link_up) dv_barrier_start(client);
 }
 
-static void take_news(divvy_client *client, const dv_session_news *news, int64_t now) {
+static void take_news(divvy_client *client, const dv_session_news *news, int error, int64_t now) {
     client->link_up = news->state == DIVVY_CONNECTED;
     if (client->link_up) client->clock.connection++;
     if (client->end_error) {
         on_news_after_loss(client, news, now);
         return;
     }
-    switch (news->state) {
-    case DIVVY_CONNECTED: on_connected(client, news, now); break;
-    case DIVVY_LOST:
+    if (news->state == DIVVY_CONNECTED) {
+        on_connected(client, news, now);
+    } else if (news->state == DIVVY_SUSPENDED) {
+        on_suspended(client, now);
+    } else {
+        const char *refused = news->reason ? news->reason : "the servers refused the credentials";
         dv_fate_enter(client, DV_FATE_BURIED);
-        end_session(client, DIVVY_LOST, DIVVY_ELOST, "the servers have expired it", now);
-        bury_session(client, DIVVY_ELOST, now);
-        break;
-    case DIVVY_AUTH_FAILED:
-        dv_fate_enter(client, DV_FATE_BURIED);
-        end_session(client, DIVVY_AUTH_FAILED, DIVVY_EAUTH,
-                    news->reason ? news->reason : "the servers refused the credentials", now);
-        bury_session(client, DIVVY_EAUTH, now);
-        break;
-    default: on_suspended(client, now);
+        end_session(client, news->state, error, error == DIVVY_ELOST ? "the servers have expired it" : refused, now);
+        bury_session(client, error, now);
     }
 }
 
 /* Takes news of the session. Requests that wait to be sent again end as those under way do. */
 void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t now) {
+    static const int errors[] = {[DIVVY_CONNECTED] = 0,
+                                 [DIVVY_SUSPENDED] = DIVVY_ECONNECTION,
+                                 [DIVVY_LOST] = DIVVY_ELOST,
+                                 [DIVVY_AUTH_FAILED] = DIVVY_EAUTH};
     divvy_client *client = context;
-    take_news(client, news, now);
-    if (news->state == DIVVY_SUSPENDED) dv_again_end(client->znode, DIVVY_ECONNECTION, now);
-    if (news->state == DIVVY_LOST) dv_again_end(client->znode, DIVVY_ELOST, now);
-    if (news->state == DIVVY_AUTH_FAILED) dv_again_end(client->znode, DIVVY_EAUTH, now);
+    int error = errors[news->state];
+    take_news(client, news, error, now);
+    if (error) dv_again_end(client->znode, error, now);
 }
 
 static void on_reopen_timer(dv_timer *timer, int64_t now) {

@@ -17,6 +17,13 @@ static int fill(divvy_client *client, zoo_op_t *op, const char *node) {
     return 0;
 }
 
+/* Begins a guard of an object, which is `given` with all that goes with it. Returns as dv_client_enter(). */
+static int begin(divvy_client *client, bool given, zoo_op_t *op, const char *what) {
+    if (op) memset(op, 0, sizeof *op);
+    if (!given || !op) return dv_fail(client, DIVVY_EINVAL, "guard: the %s or op is NULL", what);
+    return dv_client_enter(client);
+}
+
 /* The node of an item that is held now, or NULL. One that is revoked is held until it is released. */
 static const char *find_held(divvy_partitioner *p, const char *item) {
     divvy_client *client = p->object.client;
@@ -26,11 +33,8 @@ static const char *find_held(divvy_partitioner *p, const char *item) {
 }
 
 int divvy_partitioner_guard(divvy_partitioner *p, const char *item, zoo_op_t *op) {
-    if (op) memset(op, 0, sizeof *op);
-    if (!p || !item || !op)
-        return dv_fail(p ? p->object.client : NULL, DIVVY_EINVAL, "guard: the partitioner, item or op is NULL");
-    divvy_client *client = p->object.client;
-    int error = dv_client_enter(client);
+    divvy_client *client = p ? p->object.client : NULL;
+    int error = begin(client, p && item, op, "partitioner, item");
     if (error) return error;
     const char *node = find_held(p, item);
     error = node ? fill(client, op, node) : dv_fail(client, DIVVY_ENOTHELD, "guard: \"%.200s\" is not held", item);
@@ -38,9 +42,9 @@ int divvy_partitioner_guard(divvy_partitioner *p, const char *item, zoo_op_t *op
     return error;
 }
 
-static int guard_lock(divvy_lock *lock, zoo_op_t *op) {
-    divvy_client *client = lock->acquisition.object.client;
-    int error = dv_client_enter(client);
+static int guard_lock(divvy_lock *lock, zoo_op_t *op, const char *what) {
+    divvy_client *client = lock ? lock->acquisition.object.client : NULL;
+    int error = begin(client, lock, op, what);
     if (error) return error;
     const char *node = dv_lock_path(lock);
     error =
@@ -50,17 +54,11 @@ static int guard_lock(divvy_lock *lock, zoo_op_t *op) {
 }
 
 int divvy_lock_guard(divvy_lock *lock, zoo_op_t *op) {
-    if (op) memset(op, 0, sizeof *op);
-    if (!lock || !op)
-        return dv_fail(lock ? lock->acquisition.object.client : NULL, DIVVY_EINVAL, "guard: the lock or op is NULL");
-    return guard_lock(lock, op);
+    return guard_lock(lock, op, "lock");
 }
 
 int divvy_election_guard(divvy_election *election, zoo_op_t *op) {
-    if (op) memset(op, 0, sizeof *op);
-    if (!election || !op)
-        return dv_fail(election ? election->object.client : NULL, DIVVY_EINVAL, "guard: the election or op is NULL");
-    return guard_lock(election->lock, op);
+    return guard_lock(election ? election->lock : NULL, op, "election");
 }
 
 void divvy_guard_end(zoo_op_t *op) {
