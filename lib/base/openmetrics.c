@@ -180,14 +180,7 @@ void dv_metrics_put_histogram(dv_metrics_writer *writer, const dv_metric_label *
 /* ---- the whole ---- */
 
 void dv_metrics_begin(dv_metrics_writer *writer, dv_metrics_format format, dv_metrics_write_fn write, void *user) {
-    writer->format = format;
-    writer->write = write;
-    writer->user = user;
-    writer->common = (dv_metric_label){.name = NULL};
-    writer->error = 0;
-    writer->family = NULL;
-    writer->family_shown = false;
-    writer->used = 0;
+    *writer = (dv_metrics_writer){.format = format, .write = write, .user = user};
 }
 
 void dv_metrics_label_all(dv_metrics_writer *writer, const dv_metric_label *label) {

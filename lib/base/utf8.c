@@ -3,35 +3,23 @@
 
 #include <assert.h>
 
-static bool is_continuation(unsigned char byte) {
-    return (byte & 0xc0u) == 0x80u;
-}
-
-/* The bounds on the second byte catch overlong forms, surrogates and values past U+10FFFF (Unicode, table 3-7), as the
- * server's decoder does. A NUL is no continuation byte, so nothing is read past it. */
 size_t dv_utf8_read(const unsigned char *at, uint32_t *code_point) {
+    static const uint32_t least[] = {[2] = 0x80, [3] = 0x800, [4] = 0x10000};
     unsigned char lead = at[0];
     assert(lead != 0);
-    if (lead < 0x80) {
-        *code_point = lead;
-        return 1;
-    }
+    *code_point = lead;
+    if (lead < 0x80) return 1;
     if (lead < 0xc2 || lead > 0xf4) return 0;
-    if (!is_continuation(at[1])) return 0;
-    if (lead < 0xe0) {
-        *code_point = (lead & 0x1fu) << 6 | (at[1] & 0x3fu);
-        return 2;
+    size_t bytes = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    uint32_t value = lead & 0x7fu >> bytes;
+    for (size_t i = 1; i < bytes; i++) {
+        if ((at[i] & 0xc0u) != 0x80u) return 0; /* Neither is a NUL, so nothing is read past it. */
+        value = value << 6 | (at[i] & 0x3fu);
     }
-    if ((lead == 0xe0 && at[1] < 0xa0) || (lead == 0xed && at[1] > 0x9f)) return 0;
-    if ((lead == 0xf0 && at[1] < 0x90) || (lead == 0xf4 && at[1] > 0x8f)) return 0;
-    if (!is_continuation(at[2])) return 0;
-    if (lead < 0xf0) {
-        *code_point = (lead & 0x0fu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu);
-        return 3;
-    }
-    if (!is_continuation(at[3])) return 0;
-    *code_point = (lead & 0x07u) << 18 | (at[1] & 0x3fu) << 12 | (at[2] & 0x3fu) << 6 | (at[3] & 0x3fu);
-    return 4;
+    /* Overlong forms, surrogates and values past U+10FFFF are refused, as by the server's decoder. */
+    if (value < least[bytes] || (value >= 0xd800 && value <= 0xdfff) || value > 0x10ffff) return 0;
+    *code_point = value;
+    return bytes;
 }
 
 bool dv_is_utf8(const char *text) {

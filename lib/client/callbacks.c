@@ -173,27 +173,24 @@ void dv_callback_run_all(divvy_client *client) {
 /* ---- calls of the client itself ---- */
 
 enum { TEXT_BYTES = 1100 };
+enum { CALL_SESSION, CALL_WARNING, CALL_LOG };
 
 typedef struct {
     dv_callback callback;
     divvy_client *client;
-    int code; /* of a warning; the level of a line, or the state of the session */
+    int kind;
+    int code; /* the state of the session; of a warning; the level of a line */
     char message[TEXT_BYTES];
 } client_call;
 
-static void call_session(dv_callback *callback) {
+static void call_user(dv_callback *callback) {
     client_call *c = (client_call *)(void *)callback;
-    c->client->config.on_session(c->client, (divvy_session_state)c->code, c->client->config.user);
-}
-
-static void call_warning(dv_callback *callback) {
-    client_call *c = (client_call *)(void *)callback;
-    c->client->config.on_warning(c->client, c->code, c->message, c->client->config.user);
-}
-
-static void call_log(dv_callback *callback) {
-    client_call *c = (client_call *)(void *)callback;
-    c->client->config.on_log(c->code, c->message, c->client->config.user);
+    const divvy_client_config *config = &c->client->config;
+    switch (c->kind) {
+    case CALL_SESSION: config->on_session(c->client, (divvy_session_state)c->code, config->user); break;
+    case CALL_WARNING: config->on_warning(c->client, c->code, c->message, config->user); break;
+    default: config->on_log(c->code, c->message, config->user);
+    }
 }
 
 static void release_call(dv_callback *callback) {
@@ -215,11 +212,12 @@ static void release_log(dv_callback *callback) {
 }
 
 /* Returns the call, queued, its text still to be written. NULL: a line that is lost without memory harms nobody. */
-static client_call *queue_call(divvy_client *client, void (*call)(dv_callback *), int code) {
+static client_call *queue_call(divvy_client *client, int kind, int code) {
     client_call *c = malloc(sizeof *c);
     if (!c) return NULL;
-    c->callback = (dv_callback){.call = call, .release = release_call};
+    c->callback = (dv_callback){.call = call_user, .release = release_call};
     c->client = client;
+    c->kind = kind;
     c->code = code;
     dv_callback_queue(client, &c->callback);
     return c;
@@ -231,7 +229,7 @@ static client_call *queue_log(divvy_client *client, int level) {
         client->log_lines_dropped++;
         return NULL;
     }
-    client_call *c = queue_call(client, call_log, level);
+    client_call *c = queue_call(client, CALL_LOG, level);
     if (!c) return NULL;
     c->callback.release = release_log;
     client->log_lines++;
@@ -244,7 +242,7 @@ void dv_client_warn(divvy_client *client, int code, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    client_call *c = client->config.on_warning ? queue_call(client, call_warning, code) : NULL;
+    client_call *c = client->config.on_warning ? queue_call(client, CALL_WARNING, code) : NULL;
     if (c) strcpy(c->message, text);
     if (!client->config.on_warning)
         dv_client_log(client, DIVVY_LOG_WARN, "warning %s: %s", divvy_warning_name(code), text);
@@ -260,5 +258,5 @@ void dv_client_log(divvy_client *client, int level, const char *format, ...) {
 }
 
 void dv_client_tell_session(divvy_client *client) {
-    if (client->config.on_session) queue_call(client, call_session, (int)client->state);
+    if (client->config.on_session) queue_call(client, CALL_SESSION, (int)client->state);
 }

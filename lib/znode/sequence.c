@@ -37,7 +37,6 @@ bool dv_sequence_parse(const char *name, const char *marker, int32_t *sequence) 
 
 int dv_sequence_compare(int32_t a, int32_t b) {
     /* Taken as unsigned, the numbers are how many steps the counter made from 0: the order of creation. */
-    uint32_t steps_a = (uint32_t)a;
-    uint32_t steps_b = (uint32_t)b;
+    uint32_t steps_a = (uint32_t)a, steps_b = (uint32_t)b;
     return (steps_a > steps_b) - (steps_a < steps_b);
 }

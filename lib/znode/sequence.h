@@ -10,11 +10,8 @@
  * the marker, and a marker further to the left has no meaning. */
 bool dv_sequence_parse(const char *name, const char *marker, int32_t *sequence);
 
-/* Compares two contenders' numbers: < 0 if `a` came first, > 0 if `b` did. The server's counter is a signed int.
- * What it hands out past 2147483647 begins at -2147483648, so negative numbers come after all others, and ascend
- * too. Returns 0 if they are equal, which at 2147483647 two contenders can be, for 3.8.0 hands that number out
- * again and again. Then the numbers do not say who came first (rule N6), and no other part of the name may be taken
- * to say it. */
+/* Compares two contenders' numbers: < 0 if `a` came first, > 0 if `b` did. Returns 0 if they are equal; then no part of
+ * the names says who came first (N6). */
 int dv_sequence_compare(int32_t a, int32_t b);
 
 #endif

@@ -23,10 +23,6 @@ __attribute__((format(printf, 2, 3))) static void add(line *l, const char *forma
     if (l->bytes >= sizeof l->text) l->bytes = sizeof l->text - 1;
 }
 
-static void write_line(dv_znode *znode, const line *l) {
-    znode->on_log(znode->context, DIVVY_LOG_DEBUG, l->text);
-}
-
 static void add_op(line *l, const dv_op *op) {
     static const char *const names[DV_KINDS] = {"create", "delete", "set", "check", "get", "exists", "children", "acl"};
     add(l, "%s %s", names[op->kind], op->path);
@@ -52,7 +48,7 @@ void dv_trace_request(dv_znode *znode, uint64_t number, const dv_op *ops, size_t
         add_op(&l, &ops[i]);
     }
     if (watch) add(&l, ", with a watch");
-    write_line(znode, &l);
+    znode->on_log(znode->context, DIVVY_LOG_DEBUG, l.text);
 }
 
 void dv_trace_answer(dv_znode *znode, uint64_t number, const dv_reply *reply, const char *made, int64_t took_us) {
@@ -66,5 +62,5 @@ void dv_trace_answer(dv_znode *znode, uint64_t number, const dv_reply *reply, co
     if (reply->data) add(&l, ", %zu bytes", reply->data_bytes);
     if (reply->children) add(&l, ", %zu children", reply->child_count);
     if (took_us >= 0) add(&l, ", after %" PRId64 ".%03d ms", took_us / 1000, (int)(took_us % 1000));
-    write_line(znode, &l);
+    znode->on_log(znode->context, DIVVY_LOG_DEBUG, l.text);
 }
