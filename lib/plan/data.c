@@ -5,6 +5,7 @@
 
 #include "base/crc32.h"
 #include "base/padded.h"
+#include "divvy/error.h"
 #include "plan/text.h"
 
 /* ---- sets ---- */
@@ -194,11 +195,11 @@ void dv_plan_part_clear(dv_plan_part *part) {
     *part = (dv_plan_part){0};
 }
 
-bool dv_plan_part_copy(dv_plan_part *to, const dv_plan_part *from) {
+int dv_plan_part_copy(dv_plan_part *to, const dv_plan_part *from) {
     *to = (dv_plan_part){.bytes = from->bytes, .chunk_count = from->chunk_count};
     if (from->text != NULL) to->text = dv_padded_copy(from->text, from->bytes);
     else to->chunks = (void *)dv_padded_copy(from->chunks, from->chunk_count * sizeof *from->chunks);
-    return to->text != NULL || to->chunks != NULL;
+    return to->text != NULL || to->chunks != NULL ? 0 : DIVVY_ENOMEM;
 }
 
 void dv_plan_root_clear(dv_plan_root *root) {

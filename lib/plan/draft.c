@@ -111,10 +111,6 @@ dv_plan_draft_chunk dv_plan_draft_chunk_at(const dv_plan_draft *draft, size_t n)
     return (dv_plan_draft_chunk){chunks[n].name, p->text.bytes + n * chunks[0].bytes, chunks[n].bytes};
 }
 
-static int copy_part(dv_plan_part *to, const dv_plan_part *from) {
-    return dv_plan_part_copy(to, from) ? 0 : DIVVY_ENOMEM;
-}
-
 static bool in_chunks(const dv_plan_root *root) {
     bool all = root->items.text == NULL && root->base.text == NULL;
     for (size_t d = 0; all && d < root->delta_count; d++) all = root->deltas[d].part.text == NULL;
@@ -130,15 +126,15 @@ static bool delta_pays(const dv_plan_root *root, size_t bytes) {
 static int fill_with_delta(dv_plan_draft *out, drafting *d) {
     dv_plan_root *root = &out->root;
     const dv_plan_root *from = d->from_root;
-    int error = copy_part(&root->items, &from->items);
-    if (error == 0) error = copy_part(&root->base, &from->base);
+    int error = dv_plan_part_copy(&root->items, &from->items);
+    if (error == 0) error = dv_plan_part_copy(&root->base, &from->base);
     memcpy(root->base_guid, from->base_guid, sizeof root->base_guid);
     root->deltas = calloc(from->delta_count + 1, sizeof *root->deltas);
     if (root->deltas == NULL) return DIVVY_ENOMEM;
     for (size_t n = 0; error == 0 && n < from->delta_count; n++) {
         dv_plan_delta *copy = &root->deltas[root->delta_count++];
         memcpy(copy->guid, from->deltas[n].guid, sizeof copy->guid);
-        error = copy_part(&copy->part, &from->deltas[n].part);
+        error = dv_plan_part_copy(&copy->part, &from->deltas[n].part);
     }
     if (error != 0) return error;
     assert(root->delta_count == from->delta_count);
@@ -160,8 +156,8 @@ static int make_delta(dv_plan_draft *out, drafting *d, const dv_plan *from) {
 static int fill_with_base(dv_plan_draft *out, drafting *d) {
     dv_plan_text text = {0};
     bool same_items = d->from_root != NULL && d->from_root->items.text == NULL;
-    int error =
-        same_items ? copy_part(&out->root.items, &d->from_root->items) : dv_plan_print_items(&text, d->plan->set);
+    int error = same_items ? dv_plan_part_copy(&out->root.items, &d->from_root->items)
+                           : dv_plan_print_items(&text, d->plan->set);
     if (error == 0 && !same_items) error = cut(out, &out->root.items, &text, d);
     if (error == 0) error = dv_plan_print_base(&text, d->plan);
     return error == 0 ? cut(out, &out->root.base, &text, d) : error;

@@ -175,7 +175,8 @@ typedef struct {
 
 void dv_plan_root_clear(dv_plan_root *root);
 void dv_plan_part_clear(dv_plan_part *part);
-bool dv_plan_part_copy(dv_plan_part *to, const dv_plan_part *from);
+/* Returns 0 or DIVVY_ENOMEM. */
+int dv_plan_part_copy(dv_plan_part *to, const dv_plan_part *from);
 
 /* ---- printing ---- */
 
