@@ -11,6 +11,7 @@
 #include "plan/draft.h"
 #include "plan/step.h"
 #include "znode/path.h"
+#include "znode/request.h"
 
 enum { CHUNKS_IN_FLIGHT = 4, READINGS_MOST = 4, COMMIT_OPS_MAX = 3, DELETES_MOST = 500 };
 

@@ -9,41 +9,13 @@
 #include "client/client.h"
 #include "testing/ensemble.h"
 #include "znode/path.h"
+#include "znode/request.h"
 
 static dv_mem_client *of(const dv_znode *znode) {
     return (dv_mem_client *)(uintptr_t)znode;
 }
 
 /* ---- submitting ---- */
-
-static int check_request(const dv_mem_client *client, const dv_op *ops, size_t count, bool is_multi) {
-    enum { FRAMING_BYTES = 80 };
-    size_t bytes = 0;
-    for (size_t i = 0; i < count; i++) {
-        bytes += strlen(ops[i].path) + ops[i].data_bytes + FRAMING_BYTES;
-        bool limits = ops[i].kind == DV_GET && dv_path_is_limits(ops[i].path);
-        if (!limits && dv_path_check(ops[i].path, NULL) != 0) return DIVVY_EINVAL;
-        if (is_multi && ops[i].mode == DV_CONTAINER) return DIVVY_EINVAL;
-    }
-    if (bytes > (size_t)(is_multi ? DV_MULTI_BYTES_MAX : DV_REQUEST_BYTES_MAX)) return DIVVY_E2BIG;
-    if (count > DV_MULTI_OPS_MAX) return DIVVY_E2BIG;
-    if (client->told == DIVVY_LOST) return DIVVY_ELOST;
-    if (client->told == DIVVY_AUTH_FAILED) return DIVVY_EAUTH;
-    if (client->told != DIVVY_CONNECTED || client->native != DV_MEM_ESTABLISHED) return DIVVY_ECONNECTION;
-    return 0;
-}
-
-static void count_request(dv_mem_client *client, const dv_mem_request *request) {
-    divvy_stats *stats = &client->stats;
-    stats->requests++;
-    stats->bytes_sent += request->bytes;
-    if (request->is_multi) stats->multis++;
-    for (size_t i = 0; i < request->count; i++) {
-        uint64_t *const by_kind[DV_KINDS] = {&stats->creates, &stats->deletes, &stats->sets,     &stats->checks,
-                                             &stats->gets,    &stats->exists,  &stats->children, &stats->gets};
-        ++*by_kind[request->ops[i].kind];
-    }
-}
 
 static dv_mem_request *new_request(dv_mem_client *client, const dv_op *ops, size_t count, bool is_multi) {
     dv_mem_request *request = dv_mem_request_new(DV_MEM_OPERATIONS, client->conn, count);
@@ -101,11 +73,12 @@ static int take(dv_mem_client *client, const dv_op *ops, size_t count, const dv_
     link_pending(client, pending);
     dv_mem_request *request = pending->request = new_request(client, ops, count, pending->multi_done != NULL);
     request->watch = pending->watch != NULL;
-    int error = check_request(client, ops, count, request->is_multi);
+    bool cut = client->told == DIVVY_CONNECTED && client->native != DV_MEM_ESTABLISHED;
+    int error = dv_request_check(ops, count, request->is_multi, cut ? DIVVY_SUSPENDED : client->told);
     if (error) {
         dv_mem_post_answer(client, pending, error, NULL);
     } else {
-        count_request(client, request);
+        dv_request_count(&client->stats, ops, count, request->is_multi);
         request->number = ++client->number_sent;
         take_odd(client, request);
         *client->sent_end = pending;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "testing/ensemble.h"
+#include "znode/request.h"
 
 static void post(dv_mem_client *client, dv_event *event) {
     client->znode.sink.post(client->znode.sink.queue, event);
@@ -144,14 +145,8 @@ static void count_answer(dv_mem_client *client, const dv_mem_pending *pending) {
     if (reply->path) stats->bytes_received += reply->path->bytes;
 }
 
-/* Returns whether the Apache backend takes it for an answer too. */
-static bool is_answer(int error) {
-    return error == 0 || error == DIVVY_ENOENT || error == DIVVY_EEXIST || error == DIVVY_EACCES ||
-           error == DIVVY_ENOTEMPTY || error == DIVVY_EVERSION;
-}
-
 static void tell_answer(dv_mem_client *client, const dv_mem_pending *pending, int64_t now) {
-    if (!pending->reply || !is_answer(pending->error)) return;
+    if (!pending->reply || !dv_request_answered(pending->error)) return;
     dv_answer answer = {
         .sent_at = pending->submitted_at,
         .connection = pending->connection,

@@ -4,11 +4,13 @@
  * Not all servers know these (docs/compatibility.md). Then a container becomes a persistent node, and a create becomes
  * a multi of one, behind which the node is looked at for its Stat (B8). */
 #include "znode/batch.h"
-#include "base/container.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/container.h"
+#include "znode/request.h"
 
 /* A group that fails as a whole is sent again one by one, so it is kept well below the server's limits. */
 enum { GROUP_OPS_MAX = 200, DEATHS_MAX = 2 };
@@ -28,11 +30,6 @@ typedef struct {
     size_t probe; /* the created node that is looked at for the group's czxid */
     batch_entry *entries[];
 } batch_group;
-
-size_t dv_op_bytes(const dv_op *op) {
-    enum { FRAMING_BYTES = 80 }; /* lengths, flags, version and an access list of digest credentials */
-    return strlen(op->path) + op->data_bytes + FRAMING_BYTES;
-}
 
 static batch_entry *new_entry(const dv_op *op, dv_reply_fn done, void *context) {
     assert(done);

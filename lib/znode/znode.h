@@ -243,7 +243,4 @@ static inline bool dv_session_over(int error) {
     return error == DIVVY_ELOST || error == DIVVY_EAUTH || error == DIVVY_ECANCELED;
 }
 
-/* Bytes that an operation takes of a request, with a generous allowance for its framing. */
-size_t dv_op_bytes(const dv_op *op);
-
 #endif

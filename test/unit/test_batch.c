@@ -5,6 +5,7 @@
 
 #include "lib/fake_znode.h"
 #include "lib/test.h"
+#include "znode/request.h"
 
 #define ITEMS_MAX 600
 

@@ -8,7 +8,7 @@
 #include "znode/apache/estate.h"
 #include "znode/apache/pending.h"
 #include "znode/apache/shared.h"
-#include "znode/path.h"
+#include "znode/request.h"
 #include "znode/trace.h"
 
 static int64_t now_us(void) {
@@ -105,14 +105,8 @@ static void count_answer(dv_apache *apache, const dv_pending *p) {
     if (p->reply.path) stats->bytes_received += strlen(p->reply.path);
 }
 
-/* Returns whether it is certain that a server has decided so, and not this side. */
-static bool is_answer(int error) {
-    return error == 0 || error == DIVVY_ENOENT || error == DIVVY_EEXIST || error == DIVVY_EACCES ||
-           error == DIVVY_ENOTEMPTY || error == DIVVY_EVERSION;
-}
-
 static void tell_answer(dv_apache *apache, const dv_pending *p, int64_t now) {
-    if (!p->sent_us || !is_answer(p->reply.error)) return;
+    if (!p->sent_us || !dv_request_answered(p->reply.error)) return;
     dv_kind kind = p->ops[0].kind;
     dv_answer answer = {
         .sent_at = p->submitted_at,
@@ -288,37 +282,6 @@ static int send_multi(dv_apache *apache, dv_pending *p) {
     return native_multi(apache, p);
 }
 
-static void count_request(dv_apache *apache, const dv_pending *p) {
-    divvy_stats *stats = &apache->stats;
-    stats->requests++;
-    if (p->multi_done) stats->multis++;
-    for (size_t i = 0; i < p->count; i++) {
-        uint64_t *const by_kind[DV_KINDS] = {&stats->creates, &stats->deletes, &stats->sets,     &stats->checks,
-                                             &stats->gets,    &stats->exists,  &stats->children, &stats->gets};
-        assert((size_t)p->ops[i].kind < sizeof by_kind / sizeof *by_kind);
-        ++*by_kind[p->ops[i].kind];
-        stats->bytes_sent += strlen(p->ops[i].path) + p->ops[i].data_bytes;
-    }
-}
-
-/* A path that the native client refuses inside a multi makes it free what is not its own: check here, always. */
-static int check_request(const dv_apache *apache, const dv_pending *p) {
-    size_t bytes = 0;
-    for (size_t i = 0; i < p->count; i++) {
-        const char *path = p->ops[i].path;
-        bytes += dv_op_bytes(&p->ops[i]);
-        bool limits = p->ops[i].kind == DV_GET && dv_path_is_limits(path);
-        if (!limits && dv_path_check(path, NULL) != 0) return DIVVY_EINVAL;
-        if (p->multi_done && p->ops[i].mode == DV_CONTAINER) return DIVVY_EINVAL; /* It would abort the process. */
-    }
-    if (bytes > (p->multi_done ? DV_MULTI_BYTES_MAX : DV_REQUEST_BYTES_MAX)) return DIVVY_E2BIG;
-    if (p->count > DV_MULTI_OPS_MAX) return DIVVY_E2BIG;
-    if (apache->state == DIVVY_LOST) return DIVVY_ELOST;
-    if (apache->state == DIVVY_AUTH_FAILED) return DIVVY_EAUTH;
-    if (apache->state != DIVVY_CONNECTED || !apache->handle) return DIVVY_ECONNECTION;
-    return 0;
-}
-
 static void fail_unsent(dv_pending *p, int error) {
     assert(!p->list && !p->completed);
     p->sent_us = 0;
@@ -329,7 +292,7 @@ static void fail_unsent(dv_pending *p, int error) {
 static int give(dv_apache *apache, dv_pending *p) {
     assert(p->list == &apache->sent && !p->number);
     if (zoo_state(apache->handle) != ZOO_CONNECTED_STATE) return ZCONNECTIONLOSS;
-    count_request(apache, p);
+    dv_request_count(&apache->stats, p->ops, p->count, p->multi_done);
     p->number = apache->stats.requests;
     if (apache->znode.traces) dv_trace_request(&apache->znode, p->number, p->ops, p->count, p->multi_done, p->watched);
     return p->multi_done ? send_multi(apache, p) : native_single(apache, p);
@@ -338,7 +301,8 @@ static int give(dv_apache *apache, dv_pending *p) {
 /* The table entry stands before the native client knows of it: its answer may come on another thread at once. */
 static void send_now(dv_apache *apache, dv_pending *p) {
     assert(!p->list && apache->sent.count < DV_IN_FLIGHT_MAX);
-    int error = check_request(apache, p);
+    divvy_session_state state = apache->state == DIVVY_CONNECTED && !apache->handle ? DIVVY_SUSPENDED : apache->state;
+    int error = dv_request_check(p->ops, p->count, p->multi_done, state);
     if (error) {
         fail_unsent(p, error);
         return;
