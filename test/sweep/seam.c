@@ -131,9 +131,10 @@ static int submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn
     r->has_data = op->kind == DV_CREATE || op->kind == DV_GET || op->kind == DV_CHILDREN;
     before(r, op);
     int error = m->real->submit(znode, op, watch, on_reply, r);
-    if (error) abort();
-    after(r); /* It cannot have been answered yet. */
-    return 0;
+    if (!error) after(r); /* It cannot have been answered yet. */
+    else if (r->fails || sweep_allocations_refused() == 0) abort();
+    else free(r); /* The table of watches, which is the library's, had no memory. */
+    return error;
 }
 
 static int multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
