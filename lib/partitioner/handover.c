@@ -167,8 +167,9 @@ static void on_gone(void *owner, dv_own_note *note, int64_t now) {
 /* Our note stays for a moment: members that do not read in time what they were given list each queue (T6). */
 void dv_handover_ended(divvy_partitioner *p, int64_t now) {
     struct dv_handover *h = p->handover;
-    int64_t until = h && h->draft.gave_at ? h->draft.gave_at + LAST_WORD_MS : 0;
-    if (until > now && h->note && p->state == DIVVY_FAILURE) dv_timer_set(p->object.client, &h->timer, until);
+    if (!h || !h->note) return;
+    int64_t until = h->draft.gave_at ? h->draft.gave_at + LAST_WORD_MS : now;
+    if (now < until && p->state == DIVVY_FAILURE) dv_timer_set(p->object.client, &h->timer, until);
     else drop_note(p, now);
 }
 

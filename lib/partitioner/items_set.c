@@ -150,7 +150,7 @@ static bool given_up(const dv_item *item) {
 static bool merge(draft *d, divvy_partitioner *p, const dv_plan_set *set) {
     const dv_item_table *old = dv_items_of(p);
     size_t old_count = old ? old->names->count : 0, room = old_count + set->count;
-    *d = (draft){(const char **)(uintptr_t)malloc(room * sizeof *d->names), malloc(room * sizeof *d->items), 0};
+    *d = (draft){(const char **)(uintptr_t)malloc(room * sizeof *d->names), calloc(room, sizeof *d->items), 0};
     bool complete = d->names && d->items;
     size_t o = 0, s = 0;
     while (complete && (o < old_count || s < set->count)) {
@@ -174,12 +174,11 @@ static dv_item_table *make_table(draft *d, const dv_plan_set *set) {
     table->names = dv_names_copy(d->names, d->count);
     table->index = table->names ? dv_name_index_new(table->names) : NULL;
     table->dealt = malloc(set->count * sizeof *table->dealt);
-    dv_item **items = table->index && table->dealt ? realloc((void *)d->items, d->count * sizeof *items) : NULL;
-    if (!items) {
+    if (!table->index || !table->dealt) {
         free_table(table);
         return NULL;
     }
-    table->items = items;
+    table->items = d->items;
     *d = (draft){.names = d->names};
     return table;
 }
@@ -197,8 +196,8 @@ static void fill_table(dv_item_table *table, const dv_plan_set *set) {
     uint32_t dealt = 0;
     for (size_t i = 0; i < table->names->count; i++) {
         const char *name = table->names->names[i];
+        assert(table->items[i] && (i == 0 || strcmp(table->names->names[i - 1], name) < 0));
         dv_item *item = dv_item_ref(table->items[i]);
-        assert(i == 0 || strcmp(table->names->names[i - 1], name) < 0);
         item->index = i;
         item->number = dealt;
         item->dealt = dealt < set->count && strcmp(set->names[dealt], name) == 0;
