@@ -1,6 +1,4 @@
-/* The absences of static members, and how long each may take. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rule D13. */
+/* The absences of static members, and their times: docs/protocol.md, D13. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 

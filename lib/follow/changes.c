@@ -1,6 +1,4 @@
-/* The changes that the next plan is to have, besides what the party tells. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rules D13 to D15, D42. */
+/* The changes of a plan that no party tells: docs/protocol.md, D13 to D15, D42. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,4 @@
-/* The look for other live nodes of our identifier. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rule D38: of live static members of one identifier only the last process counts. */
+/* The look for other live nodes of our identifier: docs/protocol.md, D38. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
 #include "follow/follower.h"
@@ -9,8 +7,7 @@ static void on_read(void *context, int error, int64_t now) {
     dv_follower *f = context;
     assert(f->fence.under_way > 0);
     f->fence.under_way--;
-    /* The answer may be about a party that is no longer the settled one. Or a node has gone, and another party will
-     * settle. */
+    /* The answer may be about an earlier party; or a node has gone, and another party will settle. */
     bool decided = error == 0 && f->party.in_force && f->fence.is_unknown;
     if (decided) {
         f->fence.is_unknown = false;

@@ -1,6 +1,4 @@
-/* The owners that a rule of names gave last, with which a first plan begins. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rule D10. */
+/* The owners by names, with which a first plan begins: docs/protocol.md, D10. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,4 @@
-/* The follower as its host sees it: what it hears, and in which order that is gone through.
- * SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rules P3, D34, D36 to D38, D42. */
+/* The follower as its host sees it, and the order in which it goes by its news. SPDX-License-Identifier: Apache-2.0 */
 #include "follow/follow.h"
 
 #include <assert.h>
@@ -128,8 +125,7 @@ void dv_follow_stop(dv_follower *f) {
 
 /* ---- the party ---- */
 
-/* Our own node was made after all that we knew when we joined again; unless the servers were restored from a backup:
- * then nothing that we remember is worth anything, and newer than all that is to come. */
+/* P7: our node is newer than all that we knew when we joined again, unless servers were restored from a backup. */
 static void forget_other_ensemble(dv_follower *f, int64_t now) {
     dv_follow_reading *r = &f->reading;
     if (!f->party.in_force || f->party.pzxid > r->left_mzxid) return;

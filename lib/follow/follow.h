@@ -1,5 +1,4 @@
-/* The follower of the sticky plan: tells its host which items are ours, and writes the next plan when that is our turn.
- * SPDX-License-Identifier: Apache-2.0
+/* The follower of the plan: tells its host our items, writes plans in our turn. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules P3, D34, D36 to D38, D42. It reads and watches P/plan itself. The host gives it the settled
  * party, news of the connection and the requests of its user; it tells by events what comes of them. A host that goes
@@ -26,7 +25,6 @@ typedef struct {
     const dv_plan_sizes *sizes; /* of plans that we write; NULL: those of plan/text.h */
 } dv_follow_config;
 
-/* A party that has settled. */
 typedef struct {
     const char *const *nodes; /* of its members, without strays; of no interest where not all follow plans */
     size_t count;
@@ -47,8 +45,7 @@ typedef enum {
 /* The owner of an item that a plan gives to nobody, since all leave. */
 extern const char dv_nobody[];
 
-/* Handovers: the nodes of the live members to which the plan gives the items of its set, and to which the plan before
- * gave them. NULL: that member is not there. */
+/* Nodes by item of the set: of the owner by the plan, and by the plan before. NULL: that member is not there. */
 typedef struct {
     const char *const *now;
     const char *const *before;    /* never our own node */
@@ -74,11 +71,9 @@ typedef struct {
     void (*target)(void *owner, const dv_follow_target *target, int64_t now);
     void (*no_plan)(void *owner);    /* none is in force from now on */
     void (*other_plan)(void *owner); /* a new plan is in force; target() follows */
-    /* Our place in the plan is given up, as was requested; or could not be, by an error. DIVVY_ESTATE: no plan is in
-     * force. */
+    /* Our place in the plan is given up, or, by `error`, cannot be. DIVVY_ESTATE: no plan is in force. */
     void (*left)(void *owner, int error, int64_t now);
-    /* T8: after left() somebody has made a plan from an older one, which has us as a member. Returns whether the place
-     * is to be given up again; then left() follows. */
+    /* T8: a plan has us again after left(). Returns whether to give the place up again; then left() follows. */
     bool (*member_again)(void *owner);
     void (*ghost)(void *owner, const char *node); /* P2: the node was read, and is persistent */
     void (*warn)(void *owner, int code, const char *text);
@@ -89,8 +84,7 @@ typedef struct {
 
 /* The facts that the host knows. */
 typedef struct {
-    /* Returns whether all nodes of the party were looked at, so that names can decide (P2). Else looks at them, and
-     * gives the party again. */
+    /* P2: returns whether all nodes of the party were looked at. Else looks at them, and gives the party again. */
     bool (*knows_all_members)(void *owner);
     bool (*shows)(void *owner, const char *item);
     bool (*is_never_used)(void *owner); /* nobody has ever owned an item of the pool */
@@ -118,8 +112,7 @@ bool dv_follow_at_rest(const dv_follower *f);
 void dv_follow_connected(dv_follower *f, int64_t now);
 /* Takes a party that has settled. Returns whether a plan decides (P3). Otherwise names do. */
 bool dv_follow_settled(dv_follower *f, const dv_follow_party *party, int64_t now);
-/* D10: remembers what a rule of names gave, because a first plan begins with it. `owners`, which it takes over, are
- * indices into `nodes`, of the items of `set`. */
+/* D10: remembers what a rule of names gave. Takes over `owners`, of the items of `set`, as indices into `nodes`. */
 void dv_follow_remember(dv_follower *f, const char *const *nodes, size_t count, uint32_t *owners, dv_plan_set *set);
 
 /* ---- requests of the user: each waits until a plan is in force that contains it ---- */

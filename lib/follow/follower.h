@@ -189,13 +189,11 @@ static inline void dv_follow_end(dv_follower *f, int64_t now) {
 /* ---- party.c ---- */
 /* Takes a party whose members all follow plans. Returns 0 or DIVVY_ENOMEM. */
 int dv_follow_take_party(dv_follower *f, const dv_follow_party *settled);
-/* No plan is in force. */
 void dv_follow_lose_force(dv_follower *f, bool names_decide);
 /* Returns the plan in memory, if it is one. */
 const dv_plan *dv_follow_plan(const dv_follower *f);
 const char *dv_follow_own_node(const dv_follower *f);
-/* Finds the live node of a member of the plan; of a static one the node that counts (D12). *unread: a node of its
- * identifier that was not read, and may be the one. SIZE_MAX: none. */
+/* Finds a member's live node (D12). *unread: one of its identifier that was not read, and may be it. SIZE_MAX: none. */
 size_t dv_follow_find_node(const dv_follower *f, const dv_plan *plan, const dv_plan_member *m, size_t *unread);
 /* D38: returns whether another live node has taken the place of ours. */
 bool dv_follow_is_fenced(const dv_follower *f);
@@ -209,12 +207,10 @@ bool dv_follow_learn(dv_follower *f);
 /* ---- first.c ---- */
 /* Fills in what a first plan begins with, if there is none. Returns false when an allocation fails. */
 bool dv_follow_prepare_first(dv_follower *f);
-/* The party is another. */
 void dv_follow_forget_first(dv_follower *f);
 void dv_follow_free_first(dv_follower *f);
 
 /* ---- rank.c ---- */
-/* Returns our place in the row of those who write. */
 size_t dv_follow_rank_of(const dv_follower *f);
 /* Returns whether we write for others. */
 bool dv_follow_has_rank(const dv_follower *f);
@@ -226,9 +222,7 @@ int64_t dv_follow_turn(dv_follower *f, bool is_urgent, int64_t now);
 void dv_follow_write_at(dv_follower *f, int64_t at);
 void dv_follow_write_no_more(dv_follower *f);
 void dv_follow_try_later(dv_follower *f, int64_t now);
-/* After a success, or other news: the next failure is the first. */
 void dv_follow_forget_failures(dv_follower *f);
-/* There is something new to write, so the wait by rank starts again. */
 void dv_follow_restart_rank(dv_follower *f);
 
 /* ---- absences.c ---- */
@@ -243,9 +237,7 @@ void dv_follow_fulfil(dv_follower *f, const dv_follow_changes *changes, int64_t 
 /* An attempt to write has failed. */
 void dv_follow_refuse(dv_follower *f, int error, int64_t now);
 void dv_follow_refuse_leave(dv_follower *f, int error, int64_t now);
-/* A plan has us as a member. */
 void dv_follow_leave_again(dv_follower *f);
-/* Nobody waits for our leave. */
 void dv_follow_forget_leave(dv_follower *f);
 /* D15: we are in the party under this node. The weight of a member that is not static goes with its node. */
 void dv_follow_note_node(dv_follower *f);
@@ -264,11 +256,9 @@ void dv_follow_ask_fence(dv_follower *f, int64_t now);
 bool dv_follow_ask_fence_again(dv_follower *f, int64_t now);
 
 /* ---- owners.c ---- */
-/* Fills in to which nodes the plan gives the items. Reads which node of a next owner counts, where that is open.
- * `own`: our entry in the plan, or NULL. Returns what the caller frees when it has used `out`; NULL: an allocation has
- * failed. */
+/* Fills in `out`, and reads which node of a next owner counts, where that is open. `own`: our entry in the plan, or
+ * NULL. Returns what the caller frees when it has used `out`; NULL: an allocation has failed. */
 const char **dv_follow_list_owners(dv_follower *f, const dv_plan_member *own, dv_follow_owners *out);
-/* The plan gives nothing to anybody. */
 void dv_follow_forget_owners(dv_follower *f);
 
 /* ---- warnings.c ---- */
@@ -282,11 +272,9 @@ void dv_follow_tell_fenced(const dv_follower *f);
 void dv_follow_tell_again(dv_follower *f);
 
 /* ---- target.c ---- */
-/* D34: tells the target that follows from the settled party, the memory and the fencing. `is_settled`: the party has
- * just settled. */
+/* D34: tells the target by party, memory and fencing. `is_settled`: the party has just settled. */
 void dv_follow_apply(dv_follower *f, bool is_settled, int64_t now);
 void dv_follow_forget_agreement(dv_follower *f);
-/* Our session has ended, and its nodes with it. */
 void dv_follow_forget_node(dv_follower *f);
 
 /* ---- round.c ---- */
@@ -297,7 +285,6 @@ void dv_follow_stop_round(dv_follower *f);
 /* ---- writes.c ---- */
 /* Looks whether there is something to write, and writes it when our rank may. Called on whatever may matter. */
 void dv_follow_evaluate(dv_follower *f, int64_t now);
-/* Something has changed: it may be otherwise. */
 void dv_follow_forget_verdict(dv_follower *f);
 /* Another party has settled, so an attempt may find it. */
 void dv_follow_allow_attempts(dv_follower *f);

@@ -1,6 +1,4 @@
-/* The nodes to which a plan gives the items, as handovers want to know them. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rules T1, T2, T9. */
+/* The nodes of the items' owners by a plan: docs/protocol.md, T1, T2, T9. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +9,7 @@ const char dv_nobody[] = "";
 
 /* ---- owners ---- */
 
-/* Where none that was read counts of a static identifier, one that was not most likely does: the member was started
- * again, or lost its session, since the plan was written. read_next_owners() looks which. */
+/* Where no node that was read counts, one that was not most likely does. read_next_owners() looks which. */
 static const char *live_node(const dv_follower *f, const dv_plan *plan, const dv_plan_member *m) {
     size_t unread, at = dv_follow_find_node(f, plan, m, &unread);
     if (at == SIZE_MAX) at = unread;
@@ -72,8 +69,7 @@ static bool is_next_owner(const dv_follower *f, uint32_t slot) {
     return false;
 }
 
-/* Finds one of several nodes with that identifier that has not told how old it is. SIZE_MAX: none, or there is only one
- * node. */
+/* Finds a node of that identifier whose age is not known. SIZE_MAX: none, or it is the only one. */
 static size_t find_ageless(const dv_follower *f, const char *identifier) {
     const dv_plan_party *party = dv_roster_party(f->roster);
     size_t count = 0, ageless = SIZE_MAX;
@@ -94,8 +90,7 @@ static void on_read(void *context, int error, int64_t now) {
     dv_follow_end(f, now);
 }
 
-/* D12: of several nodes of a next owner's identifier the last process's is meant, so all have to tell when theirs came.
- * Such owners are few, and are read one after the other. */
+/* D12: asks a next owner's nodes when their processes came. Such owners are few, so they go one after the other. */
 static void read_next_owners(dv_follower *f, const dv_plan_member *own) {
     const dv_plan *plan = dv_follow_plan(f);
     size_t ageless = SIZE_MAX;

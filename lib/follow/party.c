@@ -1,6 +1,4 @@
-/* Our place in the party that settled last. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rules P3, D12, D36, D38. */
+/* Our place in the party that settled last: docs/protocol.md, P3, D12, D36, D38. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "base/guid.h"

@@ -1,6 +1,4 @@
-/* The row of those who write the next plan, and when our turn in it comes. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rule D37. */
+/* The row of those who write plans, and our turn in it: docs/protocol.md, D37. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "follow/follower.h"
@@ -59,8 +57,7 @@ static bool waits_for_others(const dv_follower *f) {
     return knows_nothing && !(f->memory.standing == DV_PLAN_MISSING && f->questions->is_never_used(f->owner));
 }
 
-/* Another pair starts the wait again. But where there is no plan at all a party that keeps changing must not put the
- * first one off for ever. */
+/* Another pair starts the wait again. But a party that keeps changing must not put the first plan off for ever. */
 int64_t dv_follow_turn(dv_follower *f, bool is_urgent, int64_t now) {
     dv_follow_rank *r = &f->rank;
     bool same_plan = r->is_known && r->mzxid == f->memory.mzxid, same = same_plan && r->pzxid == f->party.pzxid;

@@ -1,6 +1,4 @@
-/* The requests of our user: another weight, other items, to leave. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rules D14, D15, T8. */
+/* Our user's requests (weight, items, leave): docs/protocol.md, D14, D15, T8. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,8 +65,7 @@ void dv_follow_refuse_leave(dv_follower *f, int error, int64_t now) {
     if (f->requests.leaves) f->events->left(f->owner, error, now);
 }
 
-/* Others may be allowed to write, so that a request stays; but a set that no plan has room for would stand in the way
- * of all plans to come. */
+/* A request stays, as others may be allowed to write. But a set too large for any plan would block all plans. */
 void dv_follow_refuse(dv_follower *f, int error, int64_t now) {
     if (dv_outcome_unknown(error) || dv_session_over(error)) return;
     if (error == DIVVY_E2BIG) f->requests.set.is_open = false;

@@ -1,7 +1,4 @@
-/* The look for the items that a round moves: have they arrived? SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rules D19, D42. The first few of the writing members look at the locks of the moved items, until
- * the new owners hold all of them, or have taken too long. */
+/* The look for the items that a round moves: docs/protocol.md, D19, D42. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

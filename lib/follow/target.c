@@ -1,7 +1,6 @@
-/* The items that are ours. SPDX-License-Identifier: Apache-2.0
+/* The items that are ours: docs/protocol.md, D34, D38. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules D34, D38. Party and plan come from two sources, in either order. So one function always
- * computes the target from both, and only a difference counts. */
+ * Party and plan come in either order, so one function computes the target from both, and only a difference counts. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,7 @@ static dv_follow_source choose(const dv_follower *f) {
 
 /* ---- our entry in the plan ---- */
 
-/* The member of the plan that we are, unless it leaves. D34: somebody deleted our node, and no plan has the next one
- * yet. */
+/* Returns our entry in the plan, unless it leaves. D34: after our node was deleted, that of the node before. */
 static const dv_plan_member *own_member(const dv_follower *f) {
     if (dv_follow_is_fenced(f)) return NULL;
     const dv_plan *plan = dv_follow_plan(f);

@@ -1,5 +1,4 @@
-/* The warnings of a member that follows a plan with other settings than it was configured with.
- * SPDX-License-Identifier: Apache-2.0
+/* The warnings of a member whose plan has other settings than its own. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules D13, D15 to D17, D38. Each warning says what differs, and what to do. */
 #include <stdarg.h>
@@ -100,8 +99,7 @@ static size_t count_items(const dv_plan *plan, uint32_t slot) {
     return count;
 }
 
-/* D13. A member that joins learns why its share is small, and one with the same identifier whenever that comes
- * about. */
+/* D13: a member that joins learns why its share is small; one of the same identifier learns it at any time. */
 static void tell_absences(const dv_follower *f, const dv_plan *plan, bool joins) {
     for (size_t m = 0; m < plan->member_count; m++) {
         const dv_plan_member *absent = &plan->members[m];

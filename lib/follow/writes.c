@@ -1,6 +1,4 @@
-/* The verdict whether there is something to write, and the attempt that writes it. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rules D25, D34, D36, D37. */
+/* Verdicts, and attempts to write a plan: docs/protocol.md, D25, D34, D36, D37. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
 #include "follow/follower.h"

@@ -1,5 +1,4 @@
-/* The audit: are the places that we hold still there? Somebody may have deleted them: docs/protocol.md, P13.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The audit of the places that we hold: docs/protocol.md, P13. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 

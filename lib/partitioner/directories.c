@@ -1,7 +1,6 @@
-/* The directories of the items' queues: which of them exist, and those that are made and deleted.
- * SPDX-License-Identifier: Apache-2.0
+/* The directories of the items' queues: those that exist, are made, are deleted. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules P9, P15. P/locks itself is made first, and read for what is there; then the member is
+ * docs/protocol.md, rules P9, P12, P15. P/locks is made first, and read for what is there; then the member is
  * `ready`. */
 #include <assert.h>
 #include <stdlib.h>
@@ -83,8 +82,7 @@ static void on_directory_given_up(void *context, const dv_reply *reply, int64_t 
     dv_op_end(p, now);
 }
 
-/* P15: sets that change for years leave no directories behind. Other members' places keep it, and a member that enters
- * later makes it again. kazoo does not, so it stays while a kazoo member is there. */
+/* P12: a place keeps it, and a member that enters later makes it again. kazoo does not, so it stays beside kazoo. */
 void dv_directory_give_up(dv_item *item) {
     divvy_partitioner *p = item->partitioner;
     if (item->dealt || p->kazoo_seen || p->state == DIVVY_FAILURE || !dv_client_connected(p->object.client)) return;
@@ -126,8 +124,7 @@ static void on_directories(void *context, const dv_reply *reply, int64_t now) {
     end_reading(context, reply->error, now);
 }
 
-/* The names of 100,000 are more than a megabyte. Where there are none, or as many as items, their number says enough:
- * one that is missing all the same is made when a place cannot be entered in it. */
+/* Spares the names, which may be a megabyte, where their number is enough: a failing enter makes what is missing. */
 static void on_directory_count(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
     size_t items = dv_item_count(p), there = reply->error ? 0 : (size_t)reply->stat->children;

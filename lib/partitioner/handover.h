@@ -37,20 +37,17 @@ struct dv_handover {
 };
 
 /* ---- handover.c ---- */
-/* Returns 0 or DIVVY_ENOMEM. A member that hands nothing over has none (NULL), and the calls below do nothing for it.
- * */
+/* Makes none (NULL) if the member hands nothing over: the calls below do nothing then. Returns 0 or DIVVY_ENOMEM. */
 int dv_handover_init(divvy_partitioner *p, divvy_client *client);
 void dv_handover_free(divvy_partitioner *p);
 /* Our node in the party is about to be made: first its note. dv_membership_go_on() follows in any case. */
 void dv_handover_named(void *partitioner, const char *node, int64_t now);
-/* Our node in the party is gone. Its note goes; that of a member that ends stays for a moment more, if it has just
- * given something. */
+/* Deletes the note of our party node, which is gone; a moment later if the member ends, and has just given. */
 void dv_handover_ended(divvy_partitioner *p, int64_t now);
 void dv_handover_connected(divvy_partitioner *p);
 /* Returns whether all notes of ours are gone. */
 bool dv_handover_at_rest(const divvy_partitioner *p);
-/* A plan is in force that has these owners; NULL: none is. mine[i]: it gives us item i of the set that is dealt, which
- * is its set. */
+/* Takes the owners by the plan in force; NULL: none is. mine[i]: it gives us item i of p->dealt, which is its set. */
 void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const dv_follow_owners *owners, int64_t now);
 /* Something of it may be another now: looks at all again, in an event of its own, and writes what has changed. */
 void dv_handover_changed(divvy_partitioner *p);
@@ -66,7 +63,6 @@ bool dv_handover_can(const divvy_partitioner *p);
 /* ---- give.c ---- */
 /* T1: a plan gives it to the member of this node, as dv_follow_owners.now says. */
 void dv_give_to(dv_item *item, const char *owner, bool party_is_older, int64_t now);
-/* No plan gives it to another. */
 void dv_give_forget(dv_item *item);
 /* Sets which of the shown items outside the target are kept for their next owners (T1, T3, T4). */
 void dv_give_update(divvy_partitioner *p, int64_t now);
@@ -74,8 +70,7 @@ void dv_give_update(divvy_partitioner *p, int64_t now);
 bool dv_give_lists(const dv_item *item);
 /* T5: the mzxid of the note by which the next owner is ready now, or 0. */
 int64_t dv_give_seen(const dv_item *item);
-/* D44: returns when the last item of the plan of that mzxid was given, by us or by those whose notes we read: the
- * servers' time of that note. 0: none was, it is not known when, or some are still on their way. */
+/* Answers dv_follow_questions.handed_over_ms(), by our note and those that we read (D44). */
 int64_t dv_give_ended_ms(void *partitioner, int64_t mzxid);
 /* Returns whether it is kept now, revoked or not. */
 bool dv_give_keeps(const dv_item *item, int64_t now);
@@ -85,9 +80,7 @@ int64_t dv_give_due(const divvy_partitioner *p);
 /* ---- take.c ---- */
 /* T2: a plan gives it to us; before that it gave it to the member of this node. NULL, or dv_nobody: to no live one. */
 void dv_take_expect(dv_item *item, const char *before, int64_t now);
-/* No plan gives it to us. */
 void dv_take_forget(dv_item *item);
-/* The user is shown it. */
 void dv_take_arrived(dv_item *item);
 /* The user has prepared for it; NULL: for all that he knows of. */
 void dv_take_prepared(divvy_partitioner *p, dv_item *one);

@@ -168,9 +168,7 @@ static inline bool dv_item_kept(const dv_item *item) {
 
 /* Makes a move that the table allows, and what follows from it for totals, owns() and metrics. */
 void dv_item_move(dv_item *item, dv_item_move_kind kind, int64_t now);
-/* DV_MOVE_ASK, by this contender. */
 void dv_item_ask(dv_item *item, dv_contender *contender, int64_t now);
-/* One of the places on their way out has gone. */
 void dv_item_left(dv_item *item);
 /* Takes it into the target, or out of it. Returns whether that is a change. */
 bool dv_item_want(dv_item *item, bool wanted, int64_t now);

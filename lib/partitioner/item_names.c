@@ -63,8 +63,7 @@ static uint64_t four_bytes(const char *at) {
     return word;
 }
 
-/* Puts less than eight bytes into a word. Each byte is in it, so texts of one length that differ give different words.
- * The pieces overlap, so it needs no loop and no call. */
+/* Puts less than eight bytes into a word, by pieces that overlap: each byte is in it, without a loop or a call. */
 static uint64_t last_bytes(const char *at, size_t bytes) {
     if (bytes >= 4) return four_bytes(at) | four_bytes(at + bytes - 4) << 32;
     if (bytes == 0) return 0;

@@ -1,9 +1,8 @@
 /* The items themselves: a set that can be replaced while it is worked on. SPDX-License-Identifier: Apache-2.0
  *
- * Items stand behind pointers, which the queues, and requests under way, may hold for longer than a set lasts. Items
- * that are dealt, and those that have yet to be given up, stand in a table, which never changes its extent: another
- * table replaces it. So a thread that looks without the client lock sees a whole table. docs/protocol.md, rules D17,
- * P15. */
+ * docs/protocol.md, rules D17, P15. Items stand behind pointers, which the queues, and requests under way, may hold for
+ * longer than a set lasts. Those that are dealt, or have yet to be given up, stand in a table of fixed extent, which
+ * another table replaces. So a thread that looks without the client lock sees a whole table. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +19,7 @@ static size_t lock_path_bytes(size_t locks_path_bytes, const char *name) {
     return locks_path_bytes + 1 + dv_name_encode(name, NULL, 0) + LOCK_NAME_BYTES;
 }
 
-/* Returns the first item whose lock would have too long a path, or count. Such an item of somebody else's set is never
- * asked for, and stays unowned, which dv_items_use() tells. */
+/* Returns the first item whose lock would have too long a path, or count. P15: it is never asked for. */
 static size_t find_too_long(const char *locks_path, const dv_plan_set *set) {
     size_t path_bytes = strlen(locks_path), i = 0;
     size_t surely = path_bytes + LOCK_NAME_BYTES < LOCK_PATH_BYTES_MAX / 2 ? LOCK_PATH_BYTES_MAX / 8 : 0;
@@ -232,8 +230,7 @@ static void free_tables(dv_item_table **first) {
     }
 }
 
-/* Frees the tables that were replaced, those that nobody looks into; asks again soon if any is left. It runs one grace
- * period after the other. New readers do not prolong a period, so no table waits for more than two. */
+/* Frees replaced tables that nobody looks into, one grace period after the other: none waits for more than two. */
 static void collect(divvy_partitioner *p, int64_t now) {
     enum { AGAIN_MS = 10 };
     while (p->aging || p->retired) {
@@ -264,8 +261,7 @@ static void retire(divvy_partitioner *p, dv_item_table *old) {
     if (!p->collect_timer.link) collect(p, dv_client_now(p->object.client));
 }
 
-/* P10. The same token before the clock was read and after it: so both are true of one session, although the look, the
- * clock and the deadline are read one after the other. */
+/* P10: the token is the same before and after the clock was read, so it and the deadline are of one session. */
 int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name) {
     divvy_partitioner *p = (divvy_partitioner *)(uintptr_t)c;
     atomic_uint *inside = dv_readers_enter(p->readers);

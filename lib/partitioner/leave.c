@@ -1,6 +1,4 @@
-/* Finishing, and leaving for good. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rules P8, D14, T8. */
+/* Finishing, and leaving for good: docs/protocol.md, P8, D14, T8. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
 #include "base/container.h"

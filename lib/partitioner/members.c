@@ -84,8 +84,7 @@ bool dv_members_look_at_all(void *partitioner) {
     return !p->looks && !p->party_stale;
 }
 
-/* P2: only what is ephemeral is a member. By names each has to know it of all. Where a plan decides, who writes it
- * looks. */
+/* P2: if so, each member has to know of all nodes whether they are ephemeral; else only the writer of the plan. */
 bool dv_members_names_decide(const divvy_partitioner *p) {
     for (size_t i = 0; i < p->party.count; i++) {
         const dv_member *m = &p->party.members[i];
@@ -157,8 +156,7 @@ static void on_watch_gone(void *owner, int64_t now) {
     dv_op_end(p, now);
 }
 
-/* P11: a kazoo member takes nothing before its boundary has passed; until then what it would take under another lock
- * must be free. */
+/* P11: what a kazoo member would take under another lock must be free before its boundary has passed. */
 static void on_seen(void *owner, const char *const *names, size_t count, int64_t now) {
     const divvy_partitioner *p = owner;
     for (size_t i = 0; i < count; i++) {

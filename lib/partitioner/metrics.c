@@ -1,6 +1,4 @@
-/* The metrics of a partitioner, for divvy_metrics_write(). SPDX-License-Identifier: Apache-2.0
- *
- * docs/operations.md says what each metric means. Nothing here decides anything. */
+/* A partitioner's metrics (docs/operations.md); nothing here decides anything. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
 #include "base/container.h"

@@ -23,8 +23,7 @@
 #include "recipe/membership.h"
 #include "recipe/patient_watch.h"
 
-/* The items: those that are dealt, and those that no longer are, but are still shown or have a place. Another set makes
- * another table, which takes this one's place as a whole. Names, tokens and index are read without the client lock. */
+/* The items (items_set.c). Other threads read names, tokens and index, without the client lock. */
 typedef struct dv_item_table {
     struct dv_item_table *older; /* of retired ones */
     dv_names *names;             /* with the token of each item that is shown and not revoked */
@@ -69,8 +68,7 @@ typedef struct {
     int64_t plan_since;
 } dv_partitioner_metrics;
 
-/* A partitioner's life, which goes down this list, and back only after a rejoin. dv_life_enter() has the table. The
- * partitioner is in FAILURE from DV_LIFE_FAILED on. */
+/* A partitioner's life: down this list, and back only after a rejoin (life.c). FAILURE from DV_LIFE_FAILED on. */
 typedef enum {
     DV_LIFE_TAKING_PART,
     DV_LIFE_REJOINING,    /* the session was lost; nothing is asked for before the user has released (P7) */
@@ -90,13 +88,11 @@ typedef struct {
     void (*failed)(divvy_partitioner *p, int error, int reason, const char *text, int64_t now);
     /* P/locks has gone, or may not be there. */
     void (*locks_gone)(divvy_partitioner *p, int64_t now);
-    /* Places may be asked for that could not be before. */
     void (*may_claim)(divvy_partitioner *p, int64_t now);
     /* The place of an item is held, or gone: the share may be complete. */
     void (*place_changed)(divvy_partitioner *p, int64_t now);
     /* Somebody has deleted the place of a held item; it is ours no longer. */
     void (*item_lost)(dv_item *item, bool was_shown, int64_t now);
-    /* Something of a handover may be another now. */
     void (*handover_changed)(divvy_partitioner *p, int64_t now);
     /* The member failed while it left: its place in the plan cannot be given up. */
     void (*left)(divvy_partitioner *p, int error, int64_t now);
@@ -193,8 +189,7 @@ static inline void dv_op_end(divvy_partitioner *p, int64_t now) {
     p->events->ended(p, now);
     dv_object_unref(&p->object);
 }
-/* Posts an event behind those that wait in the queue now, unless it is posted. `run` sets event->run to NULL, and ends
- * with dv_op_end(). */
+/* Posts an event, unless it is posted, behind those that wait. `run` clears event->run, and ends with dv_op_end(). */
 static inline void dv_op_post(divvy_partitioner *p, dv_event *event, void (*run)(dv_event *event, int64_t now)) {
     if (event->run) return;
     event->run = run;
@@ -205,8 +200,7 @@ static inline void dv_op_post(divvy_partitioner *p, dv_event *event, void (*run)
 /* ---- config.c ---- */
 int dv_partitioner_configure(divvy_partitioner *p, divvy_client *client, const divvy_partitioner_config *config);
 void dv_partitioner_free_config(divvy_partitioner *p);
-/* Checks that the items can be in the order that was asked for. Returns 0, or DIVVY_EINVAL with a message that
- * begins with `call`. */
+/* Checks that the items can be in the configured order. The message of a DIVVY_EINVAL begins with `call`. */
 int dv_partitioner_check_order(const divvy_partitioner *p, divvy_client *client, const char *call,
                                const dv_plan_set *set);
 
@@ -241,32 +235,26 @@ static inline dv_item *dv_item_at(const divvy_partitioner *p, size_t i) {
 static inline const char *dv_item_name(const divvy_partitioner *p, size_t i) {
     return dv_items_of(p)->names->names[i];
 }
-/* The item of that name in the table, or NULL. */
 dv_item *dv_item_find(const divvy_partitioner *p, const char *name);
 dv_item *dv_item_ref(dv_item *item);
 void dv_item_unref(dv_item *item);
-/* Checks, copies and sorts what a user gave as items; the message of an error begins with `call`. 0, or DIVVY_EINVAL,
- * DIVVY_E2BIG, DIVVY_ENOMEM. */
+/* Makes a set of what a user gave. Returns 0; or DIVVY_EINVAL, _E2BIG, _ENOMEM: the message begins with `call`. */
 int dv_items_make_set(dv_plan_set **out, divvy_client *client, const char *call, const char *locks_path,
                       const char *const *items, size_t count);
-/* Deals another set, which it takes a reference to, from now on; dv_state_target_settled() with a target of that set
- * follows in the same turn. Items of both keep places, tokens and what is shown of them; those that are dealt no longer
- * are given up by that target, like what goes to another member. 0, or DIVVY_ENOMEM: nothing has changed. */
+/* P15: deals another set, and takes a reference to it; dv_state_target_settled() with a target of that set follows in
+ * the same turn. Returns 0, or DIVVY_ENOMEM: nothing has changed. */
 int dv_items_use(divvy_partitioner *p, dv_plan_set *set);
 /* An item that is not dealt was given up, perhaps as a whole: then it leaves the table soon. */
 void dv_items_prune(dv_item *item);
 void dv_items_free(divvy_partitioner *p);
-/* Returns the token of an item that is shown and not revoked, on a session within its deadline; else 0. From any
- * thread, without the client lock. */
+/* P10: returns the token of an item that we believe in, or 0. From any thread, without the client lock. */
 int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name);
 /* Sets what the former returns for the item, by its stage now. */
 void dv_items_note_owned(const dv_item *item);
 
 /* ---- state.c: the table of docs/protocol.md, P4; the only place where a state changes ---- */
-/* A new partitioner is in ALLOCATING. */
 void dv_state_init(divvy_partitioner *p, int64_t now);
-/* mine[i]: item i of p->dealt is in the target. NULL: what is in it, and may still be. `reason`: why it has changed,
- * which on_items tells. */
+/* Takes a target, mine[i] for item i of p->dealt; NULL: what is in it, and still may be. on_items tells `reason`. */
 void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reason, int64_t now);
 void dv_state_change_seen(void *partitioner, int64_t now);
 /* The party has settled, and the target stays as it is; or, if not `settled`, only the plan was looked at. */
@@ -308,17 +296,14 @@ void dv_directories_connected(divvy_partitioner *p);
 void dv_directories_refresh(divvy_partitioner *p);
 /* Takes the list of P/locks for which directories there are. */
 void dv_directories_note(divvy_partitioner *p, const dv_reply *list);
-/* All is to be read again, with the next session. */
 void dv_directories_forget(divvy_partitioner *p);
-/* The directory of one item: makes it; it was found to be gone; a place was entered in it; deletes it, if the item is
- * no longer dealt (P15). */
+/* Makes an item's directory; notes that it is gone, or in use; deletes it, if the item is no longer dealt (P15). */
 void dv_directory_make(dv_item *item);
 void dv_directory_gone(dv_item *item);
 void dv_directory_used(dv_item *item);
 void dv_directory_give_up(dv_item *item);
 /* Claims in an event of its own: once for all the replies that wait in the queue, since a claim looks at every item. */
 void dv_directories_claim_later(divvy_partitioner *p);
-/* A path cannot be made: the member fails. */
 void dv_directories_fail(void *partitioner, int error, const char *path, int64_t now);
 
 /* ---- tidy.c ---- */
@@ -333,25 +318,20 @@ void dv_members_connected(divvy_partitioner *p, int64_t now);
 /* An allocation failed a moment ago: tries again. */
 void dv_members_again(divvy_partitioner *p, int64_t now);
 void dv_members_free(dv_members *members);
-/* Returns whether a rule of names decides, as not all members of the settled party follow plans (P3). */
 bool dv_members_names_decide(const divvy_partitioner *p);
-/* Asks which nodes of the settled party are ephemeral, of those that were not looked at. Returns true when nothing is
- * left to ask; else the party is used again when all have answered. */
+/* P2: looks at nodes that were not looked at. Returns true if there are none; else the answers use the party again. */
 bool dv_members_look_at_all(void *partitioner);
-/* Takes a node that was read and is persistent for a stray (P2). */
 void dv_members_note_ghost(void *partitioner, const char *node);
 
 /* ---- plan_host.c ---- */
 /* Makes the follower of the plan, if we follow plans. Returns 0 or DIVVY_ENOMEM. */
 int dv_plan_host_init(divvy_partitioner *p, divvy_client *client);
-/* Gives it the party that settled. Where no plan decides, names do (P3). */
 void dv_plan_host_settled(divvy_partitioner *p, int64_t now);
 
 /* ---- target.c ---- */
-/* Warns of oddities in a party. */
 void dv_target_warn(divvy_partitioner *p, const dv_members *party, const char *own_node);
 void dv_target_warn_of_strays(divvy_partitioner *p, const dv_members *party);
-/* The same of two that both get a share, as another plan may tell. */
+/* Warns of two of one identifier that both get a share. */
 void dv_target_warn_of_namesakes(divvy_partitioner *p, const dv_members *party, const char *own_node);
 bool dv_target_has_kazoo(const dv_members *party);
 /* By a rule of names: 0 with mine[] filled, DIVVY_ENOENT when we are not among them, or an error to fail with. */
@@ -364,7 +344,6 @@ void dv_partitioner_metrics_stop(divvy_partitioner *p);
 void dv_metrics_rebalance_begin(divvy_partitioner *p, int reason, int64_t now);
 /* Ends the rebalance, if the member has its share and nothing else. In FAILURE it has no end, and is forgotten. */
 void dv_metrics_rebalance_end(divvy_partitioner *p, int64_t now);
-/* The member goes by the plan of this generation; 0: by none. */
 void dv_metrics_plan(divvy_partitioner *p, uint64_t generation, int64_t now);
 /* The item is in the target or is not, is shown or is not. */
 void dv_metrics_item(dv_item *item, int64_t now);
@@ -373,7 +352,6 @@ void dv_metrics_item_disowned(dv_item *item, int64_t now);
 void dv_metrics_item_freed(dv_item *item, int64_t now);
 
 /* ---- audit.c ---- */
-/* Asks for the places that are held, and again a minute later. */
 void dv_audit_now(divvy_partitioner *p, int64_t now);
 
 /* ---- session.c ---- */
@@ -386,10 +364,8 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
 void dv_report_item(dv_item *item, int reason);
 /* The same of one that is shown now, told soon. */
 void dv_report_gain(dv_item *item);
-/* The item leaves the table: nothing of it is to be told. */
 void dv_report_forget(dv_item *item);
 void dv_report_flush(divvy_partitioner *p);
-/* The user knows of the state of that number. */
 void dv_report_told(divvy_partitioner *p, uint64_t state_id);
 /* Tells of the items that have changed first. */
 void dv_report_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to);
@@ -399,7 +375,6 @@ void dv_report_init(divvy_partitioner *p);
 /* ---- snapshot.c ---- */
 void dv_snapshot_changed(divvy_partitioner *p);
 divvy_partition *dv_snapshot_take(divvy_partitioner *p);
-/* Makes one of the items that the user may prepare for. */
 divvy_partition *dv_snapshot_take_prepare(divvy_partitioner *p);
 
 #endif

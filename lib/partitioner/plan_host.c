@@ -1,6 +1,4 @@
-/* Connects the follower of the plan with state, items and handovers. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rules P3, P11, D34. */
+/* Connects follower, state, items and handovers: docs/protocol.md, P3, P11, D34. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -41,9 +41,8 @@ static size_t own_shard(void) {
     return number - 1;
 }
 
-/* A reader says that it is inside before it loads the pointer, and the writer replaces the pointer before it looks at
- * the counters; all four are of one order (seq_cst). So the writer sees the reader, or the reader sees the new
- * pointer. */
+/* The reader counts itself in, then loads the pointer; the writer replaces it, then looks at the counters (all
+ * seq_cst). So the writer sees the reader, or the reader sees the new pointer. */
 atomic_uint *dv_readers_enter(dv_readers *readers) {
     shard *own = &readers->shards[own_shard()];
     atomic_uint *inside = &own->inside[atomic_load_explicit(&readers->current, memory_order_relaxed)];
@@ -51,8 +50,7 @@ atomic_uint *dv_readers_enter(dv_readers *readers) {
     return inside;
 }
 
-/* Begins with the set that is not in use: a reader may have chosen it before the last change, and counted itself in
- * late. */
+/* Begins with the set not in use: a reader may have chosen it before the last change, and counted itself in late. */
 void dv_readers_begin_grace(dv_readers *readers) {
     assert(!readers->under_way);
     readers->under_way = true;
@@ -68,8 +66,7 @@ static bool all_left(dv_readers *readers) {
     return readers->at == SHARDS;
 }
 
-/* Only readers that chose a set before it went out of use can still come into it: that ends by itself, so both waits
- * do. */
+/* Only readers that chose a set before it went out of use can still come into it, so both waits end by themselves. */
 bool dv_readers_end_grace(dv_readers *readers) {
     assert(readers->under_way);
     if (!all_left(readers)) return false;

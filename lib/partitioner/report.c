@@ -1,8 +1,7 @@
 /* Tells the user of items and states: what is true when a call begins. SPDX-License-Identifier: Apache-2.0
  *
- * The partitioner keeps what it told the user last, of each item and of the state. One callback stands in the client's
- * queue while something differs from that; when its turn comes it tells the differences. So a slow user is told once,
- * of nothing that has gone by then, and what waits is bounded. docs/protocol.md, rule P17. */
+ * docs/protocol.md, P17. One callback stands in the client's queue while something differs from what the user was told
+ * last. When its turn comes it tells the differences. So a slow user is told once, of nothing that has gone by then. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,8 +53,7 @@ void dv_report_forget(dv_item *item) {
     if (item->told.link) take_from_due(item->partitioner, item);
 }
 
-/* Past the deadline nothing is owned, though no event may have said so yet. A closed client has ended for another
- * reason, which its items have been given. */
+/* Past the deadline nothing is owned, told or not. Items of a closed client have been given another reason. */
 static int reason_of(const dv_item *item, bool alive) {
     bool passed = !alive && item->partitioner->object.client->life < DV_CLIENT_CLOSED;
     return passed ? DIVVY_REASON_SESSION : item->told.reason;
@@ -128,8 +126,7 @@ static void free_lists(dv_telling *t) {
     t->tokens = NULL;
 }
 
-/* Makes the next call of on_items: the difference between what the user was told last and what stands now, of one
- * reason. Returns false when there is none, or no memory for it now. */
+/* P17: makes the next call of on_items. Returns false when nothing is to be told, or there is no memory for it now. */
 static bool prepare_items(divvy_partitioner *p) {
     dv_telling *t = &p->telling;
     if (!t->due) return false;
@@ -166,8 +163,7 @@ static bool prepare_items(divvy_partitioner *p) {
 
 /* ---- states: docs/protocol.md, P17 ---- */
 
-/* Adds a state to those still to be told, and cuts states that come and go before the user is told. So none stands
- * there twice, and there are 4 at most. A RELEASE is told at its end of the row, behind the items that it revokes. */
+/* Adds a state, and cuts those that came and went: at most 4 are left. A RELEASE comes behind what it revokes. */
 static void add_state(dv_telling *t, divvy_partition_state state, uint64_t id) {
     size_t i = 0;
     while (i < t->state_count && t->states[i].state != state) i++;

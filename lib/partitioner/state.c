@@ -1,5 +1,4 @@
-/* The table of docs/protocol.md, P4: the only place where a partitioner's state changes.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The table of docs/protocol.md, P4: a partitioner's state changes only here. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -176,8 +175,7 @@ void dv_state_proven(divvy_partitioner *p, int64_t now) {
     dv_state_check_complete(p, now);
 }
 
-/* P6, T3: what is inside the target again, or has to wait for its next owner again, keeps its node and token; the rest
- * goes. */
+/* P6, T3: keeps the places of items that are in the target again, or wait for their next owner again. */
 static void give_up_revoked(divvy_partitioner *p, int64_t now) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
@@ -280,8 +278,7 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     dv_report_state(p, from, DIVVY_FAILURE);
     stop_taking_part(p);
     assert(p->life >= DV_LIFE_FAILED && p->totals.shown == 0);
-    /* D14: its user has stopped work, or has lost it with the session, and waits for the end. To him ETIMEDOUT would
-     * mean that it goes on. */
+    /* D14: its user has stopped work, or lost it, and waits for the end. ETIMEDOUT would mean that work goes on. */
     if (was_leaving) p->events->left(p, error == DIVVY_ETIMEDOUT ? DIVVY_ECANCELED : error, now);
 }
 

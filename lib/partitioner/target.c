@@ -1,6 +1,4 @@
-/* The target: what the settled party gives us, agreed by all from names alone. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rules P2 (names of members) and P3 (who decides by what). */
+/* The target, agreed by all from names alone: docs/protocol.md, P2, P3. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,8 +111,7 @@ void dv_target_warn_of_namesakes(divvy_partitioner *p, const dv_members *party, 
     free(all.members);
 }
 
-/* Returns whether all items are numbers, in an order that is not that of their bytes. kazoo sorts integers as numbers,
- * so its members may deal such items out in an order that differs from ours. */
+/* Returns whether all items are numbers, in another order than their bytes: kazoo sorts integers as numbers. */
 static bool numbers_out_of_order(const dv_plan_set *set) {
     bool out_of_order = false;
     for (size_t i = 0; i < set->count; i++) {

@@ -1,6 +1,4 @@
-/* Deleting the directories of items that nobody needs. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rule P12: the last member leaves; what a pool's set no longer has. */
+/* Deleting the directories of items that nobody needs: docs/protocol.md, P12. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
