@@ -1,7 +1,6 @@
 /* The next text of our note, what we gave, and when the note may be written. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules T0, T5. No I/O, no clock. One write is under way at a time: begin, give, print, sent, and
- * then ended in any case. */
+ * docs/protocol.md, T0, T5. No I/O, no clock. One write at a time: begin, give, print, sent, and always ended. */
 #ifndef DV_NOTE_DRAFT_H
 #define DV_NOTE_DRAFT_H
 
@@ -30,8 +29,7 @@ void dv_note_draft_free(dv_note_draft *draft);
 void dv_note_draft_begin(dv_note_draft *draft, dv_plan_set *set);
 /* Adds an item that this write gives, DV_NOTE_GIVES_MAX at most. */
 void dv_note_draft_give(dv_note_draft *draft, uint32_t item, int32_t sequence, int64_t seen);
-/* Prints the note. marks[i]: what it is to say of item i; those of items that do not fit are taken off. Returns the
- * text, malloc'ed; NULL when an allocation fails. */
+/* Prints what marks[i] say of item i; takes off those that do not fit. Returns malloc'ed text, or NULL: no memory. */
 char *dv_note_draft_print(dv_note_draft *draft, uint8_t *marks);
 /* It is on its way, to a party of so many. */
 void dv_note_draft_sent(dv_note_draft *draft, size_t members, int64_t now);

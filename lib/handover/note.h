@@ -1,5 +1,4 @@
-/* The note of a member: what it gives away, what it stands ready to take, what it has given. As a text.
- * SPDX-License-Identifier: Apache-2.0
+/* The note of a member: what it gives away, is ready to take, and has given. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules T0 to T6. Pure: no I/O, no clock. What comes from ZooKeeper is hostile until it is parsed. */
 #ifndef DV_NOTE_H
@@ -37,18 +36,14 @@ typedef struct {
 bool dv_note_is_of(const dv_note *note, const dv_plan_set *set);
 bool dv_note_is_leaving(const dv_note *note, uint32_t item);
 bool dv_note_is_ready(const dv_note *note, uint32_t item);
-/* T6: returns whether a note that was read gives the item to the place of that number and czxid. It gives nothing where
- * one of them is below 1: no place stands before number 0, and no node was made at zxid 0. */
+/* T6: returns whether a note that was read gives the item to the place of that number and czxid, both above 0. */
 bool dv_note_gives(const dv_note *note, uint32_t item, int32_t sequence, int64_t czxid);
 
-/* Prints it within DV_NOTE_BYTES_MAX. What does not fit is left out: first the oldest of what was given, then the last
- * of `leaving`, then the last of `ready`. Where `leaving` or `ready` is cut, nothing is left of those cut before. Tells
- * in *leaving and *ready how many of the two stand in the text, from the front, and in *given how many of the newest.
- * Returns the text, malloc'ed, with a NUL behind it; NULL when an allocation fails. */
+/* Prints it within DV_NOTE_BYTES_MAX, cut as T0 says. Tells how many stand in the text: of `leaving` and `ready` from
+ * the front, of `given` the newest. Returns a malloc'ed text with a NUL, or NULL when an allocation fails. */
 char *dv_note_print(const dv_note *note, size_t *leaving, size_t *ready, size_t *given);
-/* Takes a text, which need not end in a NUL. Returns 0; DIVVY_EPROTO, with *fault (may be NULL) filled; DIVVY_ENOMEM.
- * A text of a later version is DIVVY_EPROTO too: its member is as one without a note. On an error *out is empty.
- * Allocates in proportion to the text. */
+/* Takes a text, which need not end in a NUL. Returns 0; DIVVY_EPROTO, with *fault (may be NULL) filled, for a later
+ * version too; DIVVY_ENOMEM. On an error *out is empty. Allocates in proportion to the text. */
 int dv_note_parse(dv_note *out, const char *text, size_t bytes, dv_plan_fault *fault);
 /* Frees the lists, and empties it. */
 void dv_note_clear(dv_note *note);

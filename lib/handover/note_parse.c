@@ -1,6 +1,4 @@
-/* The note of a member, read as hostile input. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, D2 and D3: a note is JSON as a plan is. */
+/* The note of a member, read as hostile input: docs/protocol.md, D2, D3, T0. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
-/* The note of a member, as it stands in ZooKeeper. SPDX-License-Identifier: Apache-2.0
+/* The note of a member, as it stands in ZooKeeper: docs/protocol.md, D2, D3, T0. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, D2 and D3: a note is JSON as a plan is. It is measured first, so that it can be cut to its room;
- * then it is printed into a text of that length. */
+ * It is measured first, so that it can be cut to its room; then it is printed into a text of that length. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,7 +1,6 @@
 /* Our own note: one ephemeral node whose data we change, one write at a time. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, T0 and T5. It is made once, under the name of our node in the party, and written at the version
- * that the last write left, so that nobody else's write is taken for ours, and a lost answer says nothing wrong. */
+ * docs/protocol.md, T0, T5. Each write is at the version that the last one left, so nobody else's is taken for ours. */
 #ifndef DV_OWN_NOTE_H
 #define DV_OWN_NOTE_H
 
@@ -27,12 +26,10 @@ int dv_own_note_make(dv_own_note **out, divvy_client *client, const char *direct
 bool dv_own_note_stands(const dv_own_note *own);
 /* Returns whether it can be written now. */
 bool dv_own_note_is_free(const dv_own_note *own);
-/* Returns the zxid of the last write that was answered, 0 if there was none. Tells its time by the servers' clock; -1
- * if a later one failed or had no answer. */
+/* Returns the zxid of the last answered write (0: none), and its servers' time; -1: a later one failed or was lost. */
 int64_t dv_own_note_written(const dv_own_note *own, int64_t *written_ms);
-/* Writes it, and deletes these nodes, all or nothing. While it is free. Takes over the text; the paths live until
- * wrote(). A write whose answer is lost is sent again unchanged, on the next connection. Returns 0, or DIVVY_ENOMEM and
- * nothing happens. */
+/* Writes it, while it is free, and deletes these nodes, all or nothing. Takes over the text; the paths live until
+ * wrote(). Returns 0, or DIVVY_ENOMEM and nothing happens. */
 int dv_own_note_write(dv_own_note *own, char *text, const char *const *deletes, size_t count);
 /* Deletes it. gone() follows, after wrote() of what is under way; which comes in this call if it is not sent. A second
  * call does nothing. */

@@ -1,7 +1,4 @@
-/* The texts of a plan that is to be written: its root, and the chunks that go before. SPDX-License-Identifier:
- * Apache-2.0
- *
- * docs/protocol.md, D7 and D28. */
+/* The root and the chunks of a plan to be written: docs/protocol.md, D7, D28. SPDX-License-Identifier: Apache-2.0 */
 #include "plan/draft.h"
 
 #include <assert.h>
@@ -60,8 +57,7 @@ static size_t parts_bytes(const dv_plan *plan) {
     return plan->set->block_bytes + plan->set->count;
 }
 
-/* Drafts a plan in the root alone. Returns DIVVY_E2BIG where that is longer. D7: small plans have neither chunks nor
- * deltas. */
+/* D7: drafts a plan in the root alone. Returns DIVVY_E2BIG where that is longer. */
 static int make_inline(dv_plan_draft *out, drafting *d, size_t root_bytes_max) {
     if (parts_bytes(d->plan) > root_bytes_max) return DIVVY_E2BIG;
     int error = make(out, d, fill_inline);

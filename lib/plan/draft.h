@@ -1,5 +1,4 @@
-/* The texts of a plan that is to be written: its root, and the chunks that go before. SPDX-License-Identifier:
- * Apache-2.0
+/* The root and the chunks of a plan to be written. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, D7 and D28. Pure: no I/O, no clock. */
 #ifndef DV_PLAN_DRAFT_H
@@ -28,14 +27,12 @@ typedef struct {
     size_t count;
 } dv_plan_draft_chunk;
 
-/* Drafts a plan that has its guid and its epoch. `from` is the plan that it replaces, and `from_root` its root: what
- * they have in common is not written again. Both NULL: there is none to build upon. `sizes` NULL: those of text.h.
- * Returns 0; DIVVY_ENOMEM; or DIVVY_E2BIG: more than a root or a part of it may have. */
+/* Drafts a plan that has its guid and epoch. It builds upon `from`, the plan that it replaces, and its root; both NULL:
+ * upon none. `sizes` NULL: those of text.h. Returns 0; DIVVY_ENOMEM; or DIVVY_E2BIG, above the limits of D9. */
 int dv_plan_draft_make(dv_plan_draft *out, const dv_plan *plan, const dv_plan *from, const dv_plan_root *from_root,
                        const dv_plan_sizes *sizes);
 dv_plan_draft_chunk dv_plan_draft_chunk_at(const dv_plan_draft *draft, size_t n);
-/* Prints a root of generation 0, which only holds the place of the plan that has the header (D28). Returns 0 or
- * DIVVY_ENOMEM. */
+/* D28: prints a root of generation 0, in the place of the plan with that header. Returns 0 or DIVVY_ENOMEM. */
 int dv_plan_draft_place(dv_plan_text *out, const dv_plan_header *header, const char *guid);
 void dv_plan_draft_clear(dv_plan_draft *draft);
 

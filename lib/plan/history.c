@@ -1,6 +1,4 @@
-/* The last changes of a plan, as they stand beside it. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, D44. */
+/* The last changes of a plan, as they stand beside it: docs/protocol.md, D44. SPDX-License-Identifier: Apache-2.0 */
 #include "plan/history.h"
 
 #include <assert.h>

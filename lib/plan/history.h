@@ -37,8 +37,7 @@ typedef struct {
 
 /* Takes a text. Returns 0; DIVVY_EPROTO, with *fault (may be NULL) filled; DIVVY_ENOMEM. On an error *out is empty. */
 int dv_plan_history_parse(dv_plan_history *out, const char *text, size_t bytes, dv_plan_fault *fault);
-/* Prints at most DV_PLAN_HISTORY_BYTES_MAX: where it has more, the oldest changes do without names. Returns 0 or
- * DIVVY_ENOMEM. */
+/* Prints it; the oldest changes do without names where it is too long otherwise (D44). Returns 0 or DIVVY_ENOMEM. */
 int dv_plan_print_history(dv_plan_text *out, const dv_plan_history *history);
 
 /* Tells what changes from one plan to the next, which was computed from it. `before` NULL: there was none. */
@@ -49,8 +48,7 @@ typedef struct {
     int64_t mzxid, ms;
 } dv_plan_handed;
 
-/* Prints what is remembered of the past, with the next plan at its end. A text that does not parse counts as none.
- * Returns 0 or DIVVY_ENOMEM. */
+/* Prints the remembered past, with the next plan at its end. Bad text counts as none. Returns 0 or DIVVY_ENOMEM. */
 int dv_plan_history_next(dv_plan_text *out, const dv_plan_memory *memory, const dv_plan *next, dv_plan_handed handed);
 
 #endif

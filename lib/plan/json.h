@@ -13,8 +13,7 @@
 
 enum { DV_PLAN_JSON_DEPTH_MAX = 8 };
 
-/* After the first fault everything reads as empty or 0, and all loops end; so it has to be asked for once, at the
- * end. */
+/* After the first fault everything reads as empty or 0, and all loops end: it has to be asked for only at the end. */
 typedef struct {
     const char *begin, *at, *end;
     const char *why; /* static, completes "the text ..."; NULL: no fault so far */
@@ -41,8 +40,7 @@ const char *dv_plan_json_value(dv_plan_json *j);
 /* for (bool begun = false; dv_plan_json_element(j, &begun);) read one element; */
 bool dv_plan_json_element(dv_plan_json *j, bool *begun);
 
-/* Reads the keys of an object, in any order. Each key has to be there once, unless it is optional. Others are passed
- * over: a later release may add some. */
+/* D2: the keys of an object, in any order, each once unless it is optional; others are passed over. */
 typedef struct {
     const char *const *names;
     size_t count;      /* at most 32 */
@@ -63,8 +61,7 @@ uint64_t dv_plan_take_hex(dv_plan_json *j, size_t digits);
 int64_t dv_plan_take_zxid(dv_plan_json *j);
 /* D3: what a text says of a set, whose count is in range then. */
 void dv_plan_take_set(dv_plan_json *j, size_t *count, uint32_t *crc, uint64_t *hash);
-/* D3: the version is what every release reads first, and the first thing there. Returns whether it is above this one;
- * takes nothing. */
+/* D3: returns whether the version, which stands first, is above this one. Takes nothing. */
 bool dv_plan_is_newer(dv_plan_json *j, int64_t version);
 /* Returns an array with room for one more element, its room being the next power of two. NULL: an allocation failed. */
 void *dv_plan_with_room(dv_plan_json *j, void *array, size_t count, size_t element_bytes);

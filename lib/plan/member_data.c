@@ -1,6 +1,4 @@
-/* A member's description of itself, in its node's data. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, D31. */
+/* A member's description of itself, in its node's data: docs/protocol.md, D31. SPDX-License-Identifier: Apache-2.0 */
 #include "plan/member_data.h"
 
 #include <cjson/cJSON.h>

@@ -1,7 +1,4 @@
-/* A member's description of itself, in its node's data. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, D31: {"id", "host", "pid", "since"}, for people, and the fields that plans go by, where they
- * differ from the default: "static", "weight", "zone", "rejoin_delay_ms". Pure. */
+/* A member's description of itself, as node data: docs/protocol.md, D31. Pure. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_MEMBER_DATA_H
 #define DV_MEMBER_DATA_H
 
@@ -26,8 +23,7 @@ typedef struct {
 char *dv_member_data_print(const char *identifier, const dv_member_facts *facts);
 /* Sets the first_czxid of a text that was printed with one. */
 void dv_member_data_set_first(char *text, int64_t first_czxid);
-/* Fills in the defaults where nothing else, or nonsense, is said. Returns false when an allocation fails; else the zone
- * is the caller's. */
+/* Fills in defaults for what is not said (D31). False: an allocation failed; else the zone is the caller's. */
 bool dv_member_data_parse(const char *data, size_t data_bytes, dv_member_facts *out);
 
 #endif

@@ -1,6 +1,4 @@
-/* The names of a party's children: <guid>[,key=value]...-<identifier>. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rule P2. */
+/* The names of a party's children: docs/protocol.md, P2. SPDX-License-Identifier: Apache-2.0 */
 #include "plan/member_name.h"
 
 #include <stdlib.h>

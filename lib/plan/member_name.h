@@ -1,6 +1,4 @@
-/* The facts that the name of a party's child tells. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rule P2. Pure. */
+/* The facts that the name of a party's child tells: docs/protocol.md, P2. Pure. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_MEMBER_NAME_H
 #define DV_MEMBER_NAME_H
 
@@ -27,7 +25,6 @@ typedef struct {
 
 /* Parses a child's name; the strings point into `node`, which it owns. */
 dv_member dv_member_parse(char *node);
-/* Returns whether a child has the name of a kazoo member. */
 bool dv_member_is_kazoo(const char *node);
 
 #endif

@@ -9,7 +9,6 @@
 #include "divvy/error.h"
 #include "plan/history.h"
 
-/* D21: members order plans by mzxid, whatever order they hear of them in. */
 bool dv_plan_memory_passed(const dv_plan_memory *memory, int64_t mzxid) {
     return mzxid < memory->newest_mzxid;
 }

@@ -1,8 +1,7 @@
 /* A process's memory of P/plan. SPDX-License-Identifier: Apache-2.0
  *
- * Readers (plan/reader.h) and writers (plan/writer.h) of the plan share it. It outlives the root and the session: a
- * process that remembers a plan follows it, and writes it again, when the root was deleted (rule D26). Inside the
- * client's turn. */
+ * Readers and writers of the plan share it. It outlives the root and the session: a process that remembers a plan
+ * follows it, and writes it again, when the root was deleted (D26). Inside the client's turn. */
 #ifndef DV_PLAN_MEMORY_H
 #define DV_PLAN_MEMORY_H
 

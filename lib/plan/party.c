@@ -1,5 +1,4 @@
-/* The live nodes of a settled party: who they are in a plan, and the configuration that they carry.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The live nodes of a settled party: who they are in a plan, what they carry. SPDX-License-Identifier: Apache-2.0 */
 #include "plan/party.h"
 
 #include <stdlib.h>
@@ -16,7 +15,6 @@ int64_t dv_plan_start(const dv_plan_node *node) {
     return later ? node->first_czxid : node->czxid;
 }
 
-/* D12: a process that comes back has a younger node than before, but is no younger itself. */
 bool dv_plan_came_later(const dv_plan_node *a, const dv_plan_node *b) {
     int64_t a_start = dv_plan_start(a), b_start = dv_plan_start(b);
     if (a_start != b_start) return a_start > b_start;
@@ -145,7 +143,6 @@ bool dv_plan_options_equal(const dv_plan_options *a, const dv_plan_options *b) {
     return a->max_moves == b->max_moves && a->round_timeout_ms == b->round_timeout_ms;
 }
 
-/* D16. A node of an older release says nothing of options, so nothing is agreed on while it lives. */
 void dv_plan_agree_options(const dv_plan_party *party, dv_plan_options *options) {
     const dv_plan_node *first = NULL;
     for (size_t n = 0; n < party->count; n++) {
@@ -159,8 +156,7 @@ void dv_plan_agree_options(const dv_plan_party *party, dv_plan_options *options)
 
 /* ---- D17: items that somebody requested, and members that came later ---- */
 
-/* A plan of an older release does not say since when; they were requested before it was written. The zxids of a plan
- * from another ensemble say nothing: there it counts from now on. */
+/* D17: an older release does not say since when. In a plan from another ensemble it counts from now on. */
 int64_t dv_plan_asked_at(const dv_plan *plan, const dv_plan_party *party) {
     if (plan->set->crc == plan->header.tag) return 0;
     int64_t at = plan->header.asked != 0 ? plan->header.asked : plan->header.pzxid;

@@ -1,5 +1,4 @@
-/* The live nodes of a settled party: who they are in a plan, and the configuration that they carry.
- * SPDX-License-Identifier: Apache-2.0
+/* The live nodes of a settled party: who they are in a plan, what they carry. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules D10, D12, D16, D17. Pure: no I/O, no clock. */
 #ifndef DV_PLAN_PARTY_H
@@ -7,8 +6,7 @@
 
 #include "plan/text.h"
 
-/* A child of the settled party; all of them are members that follow plans. Its data never change, so they are read
- * once, and kept as long as the node lives. */
+/* A child of the settled party, a member that follows plans. Its data never change, so they are read once (D31). */
 typedef struct {
     const char *node, *identifier;
     uint32_t tag;        /* `s` of P2 */
@@ -29,9 +27,8 @@ typedef struct {
     int64_t pzxid;
     const dv_plan_node *nodes;
     size_t count;
-    /* The writer's own beginning: the items that it is configured with; the options of a first plan; the owners of
-     * these items so far, as indices into `nodes`, UINT32_MAX for nobody. NULL: nobody owns anything. An
-     * administrator's command is no member: it has no set (NULL) and begins no plan. */
+    /* The writer's items; a first plan's options; these items' owners so far, as indices into `nodes`, UINT32_MAX for
+     * nobody (NULL: nobody owns anything). An administrator's command has no set (NULL), and begins no plan. */
     dv_plan_set *set;
     dv_plan_options options;
     const uint32_t *owners;
@@ -42,17 +39,14 @@ enum { DV_PLAN_NEXT = 0, DV_PLAN_NOTHING = 1, DV_PLAN_ASK = 2 };
 
 /* ---- D12: who is who ---- */
 
-/* The member that a live node is, by a plan; NULL: none, because the plan does not have it, or another process of the
- * same identifier came later (D12: it is fenced). */
+/* Returns the member that a live node is by a plan. NULL: the plan does not have it, or it is fenced (D12, D38). */
 const dv_plan_member *dv_plan_member_of(const dv_plan *plan, const dv_plan_party *party, size_t node);
 /* D12: returns the zxid that tells when the node's process came. 0: that was not read. */
 int64_t dv_plan_start(const dv_plan_node *node);
 /* D12: returns whether `a`, of the same static identifier, counts and `b` does not, as its process came later. */
 bool dv_plan_came_later(const dv_plan_node *a, const dv_plan_node *b);
-/* Finds the live node that has taken its place (D12): of its static identifier, and of the last process. Returns its
- * index, or SIZE_MAX: there is none. */
+/* D12: returns the live node of its static identifier that has taken its place, or SIZE_MAX. */
 size_t dv_plan_successor(const dv_plan_party *party, size_t node);
-/* Returns whether there is one. */
 bool dv_plan_fenced(const dv_plan_party *party, size_t node);
 
 /* A live node and the key that it stands for. */
@@ -69,8 +63,7 @@ typedef struct {
     bool asks; /* nodes have to be read first; then the claims are good for nothing */
 } dv_plan_claims;
 
-/* Marks in `asks`, where it is not NULL, each node that has to be read. Returns 0 or DIVVY_ENOMEM. To be freed with
- * free(claims->claims). */
+/* Marks nodes to be read in `asks`, which may be NULL. Returns 0 or DIVVY_ENOMEM. The caller frees out->claims. */
 int dv_plan_claims_make(dv_plan_claims *out, const dv_plan *previous, const dv_plan_party *party, bool *asks);
 dv_plan_claim *dv_plan_claims_find(const dv_plan_claims *claims, const dv_plan_member *member);
 
@@ -82,11 +75,9 @@ bool dv_plan_all_carry(const dv_plan_party *party, uint32_t tag);
 void dv_plan_agree_options(const dv_plan_party *party, dv_plan_options *options);
 bool dv_plan_options_equal(const dv_plan_options *a, const dv_plan_options *b);
 
-/* Returns since when the plan deals items that somebody requested, instead of the adopted tag's: a party's pzxid, or
- * 0. */
+/* D17: returns the pzxid since which the plan deals items that somebody requested, or 0. */
 int64_t dv_plan_asked_at(const dv_plan *plan, const dv_plan_party *party);
-/* Returns whether all live members carry the adopted tag, and came after other items were requested: DV_PLAN_NEXT;
- * DV_PLAN_NOTHING; or DV_PLAN_ASK: nodes have to be read first, which are marked in `asks`, where it is not NULL. */
+/* D17: returns DV_PLAN_NEXT, _NOTHING, or _ASK: read the nodes first that are marked in `asks`, if not NULL. */
 int dv_plan_returns_to_tag(const dv_plan *plan, const dv_plan_party *party, bool *asks);
 
 /* Returns whether names alone say that there is something to take up. */
@@ -94,8 +85,7 @@ bool dv_plan_agree_differs(const dv_plan *plan, const dv_plan_party *party);
 
 /* ---- D10: what has to be read ---- */
 
-/* Tells which nodes have to be read before a step: asks[i] for nodes[i]. Returns how many these are, or
- * DIVVY_ENOMEM. */
+/* D10: tells which nodes[i] to read before a step, in asks[i]. Returns how many these are, or DIVVY_ENOMEM. */
 int dv_plan_ask(const dv_plan *previous, const dv_plan_party *party, bool *asks);
 
 #endif

@@ -1,6 +1,4 @@
-/* The sticky plan as text: what is written to ZooKeeper. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, D2 to D8: equal plans are equal bytes. */
+/* The sticky plan as text: docs/protocol.md, D2 to D8. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,8 +1,7 @@
 /* The reader of the sticky plan: keeps a memory up to P/plan. SPDX-License-Identifier: Apache-2.0
  *
- * The root is read, then, one after the other, the texts that it is made of: those in chunks are requested ahead,
- * and their answers come in the order of asking (znode.h, rule 3). Parts of a plan are kept in `reading` until it is
- * whole. */
+ * The root is read, then its texts, one after the other. Chunks are requested ahead, and their answers come in the
+ * order of asking (znode.h, rule 3). `reading` keeps the parts of a plan until it is whole. */
 #include "plan/reader.h"
 
 #include <assert.h>

@@ -1,6 +1,4 @@
-/* The sticky plan's root, read as hostile input. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, D2, D3, D7 and D8. */
+/* The plan's root, read as hostile input: docs/protocol.md, D2, D3, D7, D8. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,4 @@
-/* The settled party as a plan's step takes it, with what its nodes' data say. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, D10, D31. */
+/* The settled party, with its nodes' data: docs/protocol.md, D10, D31. SPDX-License-Identifier: Apache-2.0 */
 #include "plan/roster.h"
 
 #include <assert.h>
@@ -102,8 +100,7 @@ dv_plan_party *dv_roster_party(dv_roster *roster) {
     return &roster->party;
 }
 
-/* Makes the nodes of those names, in order. Each stands there once, also where a list has a name twice, which no honest
- * server sends. Returns NULL when an allocation fails. */
+/* Makes the nodes of those names, in order, each once, whatever servers send. NULL: an allocation failed. */
 static dv_plan_node *make_nodes(const char *const *names, size_t count, size_t *made) {
     dv_plan_node *nodes = calloc(count + 1, sizeof *nodes);
     *made = 0;
@@ -276,8 +273,8 @@ static int inquire(dv_roster *roster, const bool *asks, dv_roster_fn done, void 
     return error != 0 ? error : (int)count;
 }
 
-/* D36: a plan does not tell how old a node is. The age counts as soon as a second node turns out to be of the same
- * member. So both nodes are asked together, and one round of reads is enough. Returns 0 or DIVVY_ENOMEM. */
+/* D36: a plan does not tell a node's age, which counts once another may be of the same member. So both are asked
+ * together, and one round of reads is enough. Returns 0 or DIVVY_ENOMEM. */
 static int ask_ages(const dv_roster *roster, bool *asks) {
     size_t count = roster->party.count;
     dv_plan_node **nodes = sort_by_identifier(roster);

@@ -1,6 +1,4 @@
-/* The sticky plan's step: from one plan to the next. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rules D10 to D20, in their order. */
+/* The step from one plan to the next: docs/protocol.md, D10 to D20, in order. SPDX-License-Identifier: Apache-2.0 */
 #include "plan/step.h"
 
 #include <assert.h>
@@ -336,9 +334,8 @@ static bool table_differs(const table *t, const dv_plan *plan) {
     return false;
 }
 
-/* Returns in *balanced whether no item would move if the absent members were here. Then restarting one member after
- * the other moves nothing, whatever the weights. Without the absent member the shares of the others may round
- * otherwise. */
+/* D18: returns in *balanced whether no item would move were the absent here. Without them the shares of the others may
+ * round otherwise, so that restarts would move items. */
 static int balanced_with_absent(const dv_plan *plan, bool *balanced) {
     table t;
     int error = table_lay(&t, plan, true) ? table_assign(&t, 0, false) : DIVVY_ENOMEM;

@@ -135,7 +135,6 @@ dv_plan_member *dv_plan_member_at(const dv_plan *plan, uint32_t slot);
 void dv_plan_sort_members(dv_plan *plan);
 /* The least width in which all slots fit in base 36, and one more number, which stands for "none" (D5). */
 size_t dv_plan_owner_width(const dv_plan *plan);
-/* The member of that key, or NULL. */
 dv_plan_member *dv_plan_find(const dv_plan *plan, bool is_static, const char *key);
 const char *dv_plan_reason_text(dv_plan_reason reason);
 
@@ -218,13 +217,11 @@ int dv_plan_items_parse(dv_plan_set **out, const dv_plan_root *root, const char 
 int dv_plan_from_base(dv_plan **out, dv_plan_set *set, const char *text, size_t bytes, dv_plan_fault *fault);
 /* On an error the plan is good for nothing but dv_plan_free(). */
 int dv_plan_apply(dv_plan *plan, const char *text, size_t bytes, dv_plan_fault *fault);
-/* The last step: the plan is what the root says, and takes the root's moved items over. As for errors, like
- * dv_plan_apply(). */
+/* Makes the plan what the root says, whose moved items it takes over. As for errors, like dv_plan_apply(). */
 int dv_plan_complete(dv_plan *plan, dv_plan_root *root, dv_plan_fault *fault);
 
 /* Returns whether a child of P/plan is a chunk, and tells its generation. All others are an epoch, or foreign. */
 bool dv_plan_chunk_parse(const char *name, uint64_t *generation);
-/* Returns whether these are the bytes that the root names. */
 bool dv_plan_chunk_matches(const dv_plan_chunk *chunk, const char *bytes, size_t count);
 
 #endif

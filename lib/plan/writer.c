@@ -137,8 +137,7 @@ static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     answered(context, reply->error, now);
 }
 
-/* Returns whether an error of a step ends the attempt. Errors that mean something else were taken out before. D25:
- * everything is read and written on one connection. */
+/* D25: returns whether an error or a lost connection ends the attempt. Other errors were taken out before. */
 static bool has_failed(dv_plan_writer *a, int64_t now) {
     if (a->error == 0 && !a->cut) return false;
     finish(a, DV_PLAN_FAILED, a->error != 0 ? a->error : DIVVY_ECONNECTION, now);
@@ -247,8 +246,7 @@ static bool choose_epoch(dv_plan_writer *a) {
 
 /* ---- D26: the next plan ---- */
 
-/* Makes the plan that the memory's root is replaced with. Where none stands that says something, this may be the plan
- * in memory as it is. Returns as dv_plan_step(). */
+/* Makes the next plan; D26: the memory's as it is, where no root says anything. Returns as dv_plan_step(). */
 static int compose(dv_plan_writer *a) {
     const dv_plan *previous = a->config.memory->plan;
     const dv_plan_party *party = dv_roster_party(a->config.roster);
@@ -289,8 +287,7 @@ static bool knows_root(const dv_plan_writer *a) {
     return memory->mzxid == a->found.mzxid && memory->version == a->found.version;
 }
 
-/* Returns whether what was read is what is known; else the attempt is over. The reader and the party's watch may have
- * seen more in between. */
+/* D25: returns whether what was read is what is known, which may be more by now. Else the attempt is over. */
 static bool is_current(dv_plan_writer *a, int64_t now) {
     bool knows = knows_root(a), settled = dv_roster_party(a->config.roster)->pzxid == a->party_pzxid;
     if (!knows) finish(a, DV_PLAN_BEHIND, 0, now);
@@ -366,8 +363,7 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
     answered(a, error, now);
 }
 
-/* D27: makes root and epoch together, so that nobody sees the root empty; or sets the root at its version, where its
- * epoch is. `past`, the epoch's data, may have no bytes: it stays as it is. */
+/* D27: makes root and epoch, or sets the root beside its epoch. `past`, the data of that, stays if it has no bytes. */
 static void send_root(dv_plan_writer *a, const dv_plan_text *text, const dv_plan_text *past) {
     const char *path = a->config.path;
     bool creates = !a->found.is_there;
@@ -487,9 +483,7 @@ static void delete_some(dv_plan_writer *a, int64_t now) {
     proceed(a, now);
 }
 
-/* Lists the chunks that the root does not name. One may still be needed by a root that somebody is about to write. Such
- * a write is computed from our root or a later one, so its chunks are of a later generation. Or it is computed from an
- * earlier one, and will be refused. The memory may have a later root than ours by now: then our deletes are refused. */
+/* D30: lists the chunks to delete. The memory may have a later root than ours: then our deletes are refused. */
 static int gather(dv_plan_writer *a, const dv_reply *list) {
     assert(a->garbage == NULL && a->deleted == 0);
     const dv_plan_root *root = &a->config.memory->root;

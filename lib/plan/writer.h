@@ -1,8 +1,4 @@
-/* The writer of the sticky plan: one attempt to write the next one. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rules D25 to D28, D30. A barrier, the root and the party are read in this order on one connection;
- * the next plan is computed from these alone, its chunks are made, and one multi checks the epoch and sets the root at
- * its version. */
+/* The writer: one attempt at the next plan (docs/protocol.md, D25 to D28, D30). SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_PLAN_WRITER_H
 #define DV_PLAN_WRITER_H
 
