@@ -345,7 +345,6 @@ void dv_acquisition_destroy(dv_acquisition *a, const dv_farewell *farewell) {
 
 /* ---- acquire ---- */
 
-/* Returns why an acquire cannot begin, or 0. None is under way. */
 static int why_not(dv_acquisition *a) {
     divvy_client *client = a->object.client;
     int end = dv_client_end_error(client);

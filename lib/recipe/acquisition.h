@@ -30,8 +30,7 @@ struct dv_acquire {
     char reason[200]; /* of an error, where there is more to say than its name */
 };
 
-/* The differences between a lock and a semaphore. All functions run with the client lock held, except the two calls
- * to the user. */
+/* A lock's, or a semaphore's, own part. All but the two calls to the user run with the client lock held. */
 typedef struct {
     const char *name; /* messages begin with it */
     /* Enters the queue and sets ticket->place. `ensure`: the paths may be missing.
@@ -87,15 +86,13 @@ void dv_ticket_first(void *context, int64_t now);
 void dv_ticket_waits(void *context, int64_t now);
 /* J4: it is its turn, and it gives that up, for a place at the end of the queue. */
 void dv_ticket_yield(void *context, int64_t now);
-/* It cannot go on. Returns whether an acquire stood on it, which the caller ends or carries on; what was held is
- * lost. */
+/* Loses what was held. Returns whether an acquire stood on the ticket, which the caller ends or carries on. */
 bool dv_ticket_failed(dv_ticket *ticket);
 void dv_ticket_gone(dv_ticket *ticket);
 
 /* ---- with the client lock held ---- */
 /* Takes a ticket for the acquire under way, if it has none and can have one. */
 void dv_acquisition_proceed(dv_acquisition *a);
-/* Ends the acquire under way. */
 void dv_acquisition_finish(dv_acquisition *a, int result);
 /* Begins an acquire whose end `done` is told. Returns as divvy_lock_acquire_async(). */
 int dv_acquisition_begin(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user);

@@ -261,8 +261,7 @@ static bool send_read(dv_lease *l, const dv_op *op, dv_watch *watch, dv_reply_fn
     return true;
 }
 
-/* The limit first, then the leases: what is decided on holds at the version that both show, and at no other. Woken by
- * a lease that went, we look without a watch first, as there will be room; if not, we look again with one. */
+/* E6: the limit first, so that both show one version. E7: when a lease went there may be room, so no watch at first. */
 void dv_admission_read(dv_lease *l, bool only_list, int64_t now) {
     dv_op pool = {.kind = DV_GET, .path = l->pool->path};
     dv_op queue = {.kind = DV_CHILDREN, .path = l->pool->queue};

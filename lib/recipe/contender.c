@@ -222,8 +222,7 @@ static int send_list(dv_contender *c) {
     return dv_batch_children(client->znode, c->node.directory, on_list, c);
 }
 
-/* Q1: create and list are sent back to back; the server answers in order, so the list has our node. Q9: where the
- * directory is new the list can wait. */
+/* Q1: the list goes right behind the create, so it has our node. Q9: where the directory is new it can wait. */
 static void attempt(dv_contender *c) {
     dv_node *n = &c->node;
     dv_node_enter(n, DV_NODE_CREATING);

@@ -14,30 +14,24 @@ typedef struct dv_contender dv_contender;
 typedef struct {
     /* We are first: held from now on, until leaving, failing or the session's end. At most once. */
     void (*held)(void *owner, int64_t now);
-    /* It cannot go on: DIVVY_ENOENT when the directory, or our node, was deleted by somebody; DIVVY_EACCES, ... Nothing
-     * of it is left in ZooKeeper. gone() follows. */
+    /* It cannot go on, and its node is gone; gone() follows. DIVVY_ENOENT: somebody deleted it, or the directory. */
     void (*failed)(void *owner, int error, int64_t now);
     /* Nothing of it is left, in ZooKeeper or here: the last call. */
     void (*gone)(void *owner, dv_contender *contender, int64_t now);
-    /* Others are before us: each time that it begins to wait, before a watch is set. Leaving in this call sets none.
-     * May be NULL. */
+    /* Others are before us, each time before a watch is set; leaving in this call sets none. May be NULL. */
     void (*waits)(void *owner, int64_t now);
-    /* In a queue that parks: our place is there, and may have others before it. It waits for dv_contender_take() or
-     * dv_contender_look(), in this call or later. */
+    /* In a queue that parks: our place is there. dv_contender_take() or _look() goes on, in this call or later. */
     void (*placed)(void *owner, int64_t now);
-    /* In a queue that yields, in place of held(): we are first, and somebody behind us has a higher preference. The
-     * owner leaves in this call. */
+    /* In a queue that yields, for held(): one behind us has a higher preference. The owner leaves in this call. */
     void (*outranked)(void *owner, int64_t now);
 } dv_contender_events;
 
-/* Enter the queue in the directory `parent`, which should exist. `parent` and `data` live until gone().
- * 0, or DIVVY_ELIMIT (no room for one more ephemeral node), DIVVY_EBUSY (no room for one more watch just now; it comes
- * with DV_SESSION_ROOM), DIVVY_ENOMEM; then *out is NULL and nothing happens. */
+/* Enters the queue in `parent`, which should exist. `parent` and `data` live until gone(). Returns 0; or, with *out
+ * NULL, DIVVY_ELIMIT (no room for the node), DIVVY_EBUSY (none for its watch until DV_SESSION_ROOM), DIVVY_ENOMEM. */
 int dv_contender_enter(dv_contender **out, divvy_client *client, const char *parent, const dv_queue_kind *kind,
                        const char *data, const dv_contender_events *events, void *owner);
 /* Returns whether it waits for the node of `other`, which may be leaving. Meant in waits(). */
 bool dv_contender_waits_for(const dv_contender *contender, const dv_contender *other);
-/* Returns whether it waits for its owner since placed(). */
 bool dv_contender_is_parked(const dv_contender *contender);
 /* While it is parked: nobody is before us, which the owner knows from elsewhere. held() follows in this call. */
 void dv_contender_take(dv_contender *contender, int64_t now);
@@ -47,8 +41,7 @@ void dv_contender_look(dv_contender *contender);
 bool dv_contender_is_behind(const dv_contender *contender);
 /* Leave, held or not; once. gone() follows when that is certain. */
 void dv_contender_leave(dv_contender *contender);
-/* While held, in place of leaving: a request of the owner's own has deleted our node, so that nothing is left to
- * delete. gone() follows. */
+/* While held, in place of leaving: a request of the owner's has deleted our node. gone() follows. */
 void dv_contender_consumed(dv_contender *contender);
 /* Returns whether our place is there, so that a request of the owner's own can delete it. */
 bool dv_contender_stands(const dv_contender *contender);
@@ -58,9 +51,8 @@ void dv_contender_take_away(dv_contender *contender);
 void dv_contender_taken(dv_contender *contender, bool deleted, int64_t now);
 /* While held: checks that our node is still there; failed(DIVVY_ENOENT) follows if somebody has deleted it. */
 void dv_contender_verify(dv_contender *contender);
-/* The czxid of our node: grows from holder to holder. Meant once held or placed. */
+/* Return our node's czxid, which grows from holder to holder, and its number. Meant once held or placed. */
 int64_t dv_contender_token(const dv_contender *contender);
-/* The number of our node in its queue. Meant once held or placed. */
 int32_t dv_contender_sequence(const dv_contender *contender);
 /* The path of our node, for a guard or a delete. Meant while it stands. */
 const char *dv_contender_path(const dv_contender *contender);

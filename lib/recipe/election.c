@@ -1,8 +1,7 @@
 /* Election: of all candidates one leads, and all others know who. SPDX-License-Identifier: Apache-2.0
  *
- * A candidate acquires a lock, again after each loss, until it resigns. An election is more than that:
- * election_leader.c tells who leads, step_down.c has the requests that another one shall. docs/protocol.md, rules J1 to
- * J6. */
+ * A candidate acquires a lock, again after each loss, until it resigns. election_leader.c tells who leads, step_down.c
+ * has the requests to step down. docs/protocol.md, rules J1 to J6. */
 #include "recipe/election.h"
 
 #include <assert.h>

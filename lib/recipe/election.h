@@ -84,7 +84,6 @@ void dv_election_hear_leader(divvy_election *e, dv_session_event event);
 void dv_election_free_leader(divvy_election *e);
 /* Waits until it is known who leads, if anybody does. */
 int dv_election_find_leader(divvy_election *e, dv_leader **leader, dv_deadline deadline);
-/* Waits until the leader of the token leads no longer. */
 int dv_election_wait_until_changed(divvy_election *e, int64_t token, dv_deadline deadline);
 /* Ends a waiting call. Returns its error. */
 int dv_election_finish_call(divvy_election *e, const char *what, int error);

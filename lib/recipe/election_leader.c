@@ -1,6 +1,4 @@
-/* Election: who leads, and who is told. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rule J3. */
+/* Election: who leads, and who is told. docs/protocol.md, J3. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,7 +229,6 @@ typedef struct {
     int64_t token; /* of the leader that was asked to step down; 0: it is not known yet */
 } wait_for;
 
-/* Returns why a wait cannot go on, or 0. */
 static int why_over(const divvy_election *e) {
     if (e->ending) return DIVVY_ESTATE;
     int end = dv_client_end_error(e->object.client);

@@ -8,8 +8,7 @@
 
 typedef struct dv_fetch dv_fetch;
 
-/* Takes one answer. They come in the order of the names, also after an error. `path` lives until done(). Returns 0, or
- * an error: then the fetch sends no more. */
+/* Takes an answer, in the order of the names. An error that it returns stops the fetch. `path` lives until done(). */
 typedef int (*dv_fetch_take_fn)(void *owner, const char *path, const dv_reply *reply, int64_t now);
 
 typedef struct {
@@ -20,8 +19,7 @@ typedef struct {
     void (*done)(void *owner, int error, int64_t now);
 } dv_fetch_kind;
 
-/* Starts to read `count` nodes, at least one. Copies the names. Returns 0 with *out, or DIVVY_ENOMEM: nothing was sent,
- * and nothing is called. */
+/* Starts to read `count` nodes, at least one, whose names it copies. Returns 0, or DIVVY_ENOMEM: nothing is called. */
 int dv_fetch_start(dv_fetch **out, divvy_client *client, const dv_fetch_kind *kind, const char *directory,
                    const char *const *names, size_t count, void *owner);
 /* Sends no more. Answers still come; done() gets `error`, unless the fetch had one before. */

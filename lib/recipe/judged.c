@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns where the name stands, or would. */
 static size_t find_place(const dv_judged *judged, const char *name, bool *found) {
     size_t from = 0, to = judged->count;
     *found = false;

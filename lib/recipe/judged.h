@@ -1,7 +1,6 @@
 /* Judged: which children of a semaphore's pool were seen to be leases. SPDX-License-Identifier: Apache-2.0
  *
- * A list of children does not tell which of them are ephemeral, and only those are leases (docs/protocol.md, E2). A
- * judgement of a child holds as long as the child stands there, because the name of a lease is used once. */
+ * A list does not tell which are (docs/protocol.md, E2). A judgement of a child holds while the child stands there. */
 #ifndef DV_JUDGED_H
 #define DV_JUDGED_H
 
@@ -22,8 +21,7 @@ typedef struct {
 /* Remembers what was seen of a child. Returns false when there is no memory. */
 bool dv_judged_note(dv_judged *judged, const char *name, bool is_lease);
 bool dv_judged_knows(const dv_judged *judged, const char *name);
-/* Fills `leases` with the names that may be leases, without those that were seen to be none. Forgets what is not among
- * `names`. Returns how many there are. */
+/* Fills `leases` with the names not seen to be none, and forgets those not in `names`. Returns how many there are. */
 size_t dv_judged_sift(dv_judged *judged, const char *const *names, size_t count, const char **leases);
 void dv_judged_clear(dv_judged *judged);
 

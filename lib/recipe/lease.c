@@ -110,8 +110,7 @@ static void on_waits(void *owner, int64_t now) {
     dv_ticket_waits(l->ticket, now);
 }
 
-/* The queue's directory is missing, or somebody has deleted our node; while the transaction is in doubt it may itself
- * have done so, and what becomes of that decides. */
+/* The queue's directory or our node is missing. A transaction in doubt may have deleted the node: its fate decides. */
 static void on_place_failed(void *owner, int error, int64_t now) {
     dv_lease *l = owner;
     assert(l->place && !l->place_over);
@@ -128,7 +127,6 @@ static void on_place_gone(void *owner, dv_contender *place, int64_t now) {
     dv_node_other_ended(&l->node, now);
 }
 
-/* A place of ours in the queue, at the most. */
 static size_t place_cost(const dv_pool *pool) {
     enum { SLASH_MARKER_AND_SEQUENCE_BYTES = 1 + 8 + 11 };
     return dv_path_cost(pool->queue) + DV_GUID_BYTES + SLASH_MARKER_AND_SEQUENCE_BYTES;
@@ -212,8 +210,7 @@ int dv_lease_enter(dv_ticket *ticket, dv_pool *pool, bool ensure) {
     *l = (dv_lease){.ticket = ticket, .pool = pool};
     l->node = (dv_node){
         .client = ticket->acquisition->object.client, .kind = &kind, .directory = pool->path, .suffix = l->tags};
-    /* The place's watch too: what is reserved in two steps, and given back as the second lacks room, is found
-     * free and tried again without end. */
+    /* The place's watch too: reserved in two steps, the first would be given back and found free without end. */
     size_t watch_cost = 2 * dv_path_cost(pool->path) + place_cost(pool);
     l->record = dv_record_print(pool->identifier, pool->count);
     int error = l->record ? dv_node_open(&l->node, node_cost(pool), watch_cost) : DIVVY_ENOMEM;

@@ -1,8 +1,7 @@
 /* Lease: some slots of a semaphore's pool, from the queue for them to their end. SPDX-License-Identifier: Apache-2.0
  *
- * Enter the queue, be admitted at its head, hold, leave; nothing is left behind, whatever is lost on the way. One lease
- * belongs to one ticket and one session. lease.c brings it to the head and holds what it was given; admission.c reads
- * the pool, waits for room, and takes it. docs/protocol.md, rules E1 to E7, Q6 and K6. */
+ * One lease belongs to one ticket and one session. lease.c brings it to the queue's head and holds what it was given;
+ * admission.c reads the pool, waits for room, and takes it. docs/protocol.md, rules E1 to E7, Q6 and K6. */
 #ifndef DV_LEASE_H
 #define DV_LEASE_H
 
@@ -66,8 +65,7 @@ typedef struct {
 
 /* ---- lease.c ---- */
 /* Enters the queue, with a connection. `ensure`: the paths may be missing. Returns 0 with the lease as the ticket's
- * place, or DIVVY_ELIMIT (no room for one more ephemeral node), DIVVY_EBUSY (no room for watches just now),
- * DIVVY_ENOMEM; then nothing happens. */
+ * place, or DIVVY_ELIMIT (no room for the node), DIVVY_EBUSY (none for watches just now), DIVVY_ENOMEM. */
 int dv_lease_enter(dv_ticket *ticket, dv_pool *pool, bool ensure);
 /* Leaves, admitted or not; once, and not after it has failed. */
 void dv_lease_leave(dv_lease *lease);
@@ -75,7 +73,6 @@ void dv_lease_leave(dv_lease *lease);
 bool dv_lease_waits_for(const dv_lease *lease, const dv_lease *other);
 /* Once admitted: checks that our node is still there. */
 void dv_lease_verify(dv_lease *lease);
-/* Changes the stage, by the table of what may follow on what. */
 void dv_lease_enter_stage(dv_lease *lease, dv_lease_stage to);
 static inline bool dv_lease_is(const dv_lease *lease, dv_lease_stage stage) {
     return lease->node.stage == DV_NODE_UNMADE && lease->stage == stage;

@@ -7,20 +7,17 @@
 #include "recipe/fetch.h"
 
 typedef struct {
-    /* Picks the children that count, in order, into `names`, which has room for all. Returns how many they are. NULL:
-     * all count. */
+    /* Picks the children that count, in order, into `names`, and returns how many. NULL: all count. */
     size_t (*choose)(const char *const *children, size_t count, const char **names);
-    /* Takes one that was chosen. Returns 0, or an error that ends the listing. By its data; or, where these are not
-     * read, by its name. */
+    /* Takes one that was chosen, by its data or, where these are not read, by its name. An error ends the listing. */
     dv_fetch_take_fn take;
     int (*take_name)(void *owner, const char *name);
 } dv_listing_kind;
 
-/* Lists once. Returns 0, DIVVY_ENOENT (the directory is missing), DIVVY_ENOMEM, the error of an answer or of taking, or
- * that of dv_client_wait(). */
+/* Lists once. Returns 0, DIVVY_ENOENT (no directory), DIVVY_ENOMEM, or the error of an answer, of taking or waiting. */
 int dv_listing_read(divvy_client *client, const char *directory, const dv_listing_kind *kind, void *owner,
                     dv_deadline deadline);
-/* The same with a list of texts as the owner: *out, for divvy_strings_free(). A directory that is missing is empty. */
+/* The same, to *out for divvy_strings_free(). A directory that is missing is empty. */
 int dv_listing_read_texts(divvy_client *client, const char *directory, const dv_listing_kind *kind, divvy_strings **out,
                           dv_deadline deadline);
 /* The same as dv_request_until_answered(). */

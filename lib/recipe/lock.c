@@ -1,7 +1,6 @@
 /* Lock: one holder at a time, or one writer or many readers. SPDX-License-Identifier: Apache-2.0
  *
- * An acquire takes a place in the queue (contender.h), a new one each time; a release gives it up. acquisition.c
- * holds the parts that a lock shares with a semaphore. docs/protocol.md, rules K1 to K6. */
+ * An acquire takes a place in the queue, a release gives it up (acquisition.c). docs/protocol.md, rules K1 to K6. */
 #include "recipe/lock.h"
 
 #include <assert.h>

@@ -17,22 +17,19 @@ struct divvy_lock {
     int directory_mode; /* of a directory that is made: DV_PERSISTENT or DV_CONTAINER */
 };
 
-/* Makes the lock of an election: its places have this marker, it waits for all others (J1), and yields to those that
- * are preferred (J4). The config's path and identifier were checked. With the client lock held. Returns 0 or
- * DIVVY_ENOMEM. */
+/* Makes the lock of an election (J1, J4), whose places have this marker. The config's path and identifier were checked.
+ * With the client lock held. Returns 0 or DIVVY_ENOMEM. */
 int dv_lock_create_for_election(divvy_lock **out, divvy_client *client, const divvy_lock_config *config,
                                 const char *marker);
-/* Lists all that stand in the lock's queue, as dv_listing_kind chooses them. Begins with the client lock held, and ends
- * it. */
+/* Lists those of the lock's queue that `kind` chooses. Begins with the client lock held, and ends it. */
 int dv_lock_list(divvy_lock *lock, const dv_listing_kind *kind, divvy_strings **out, int64_t timeout_ms);
 
-/* dv_client_enter() for a public call on a lock that may be NULL. */
 static inline int dv_lock_enter(divvy_lock *lock) {
     if (!lock) return dv_fail(NULL, DIVVY_EINVAL, "the lock is NULL");
     return dv_client_enter(lock->acquisition.object.client);
 }
 
-/* The path of the node that is held now, from the root of ZooKeeper; NULL: nothing is. With the client lock held. */
+/* Returns the path of the node that is held, chroot included, or NULL. With the client lock held. */
 const char *dv_lock_path(const divvy_lock *lock);
 
 #endif

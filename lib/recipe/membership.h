@@ -1,7 +1,6 @@
 /* Membership: one ephemeral node of ours, kept until its owner leaves. SPDX-License-Identifier: Apache-2.0
  *
- * Party and partitioner stand on it: made with its parents when there is a connection, found again after a lost
- * reply, made again when somebody else deletes it, deleted on leaving. docs/protocol.md, rules M1 to M3. */
+ * Party and partitioner stand on it. docs/protocol.md, rules M1 to M3. */
 #ifndef DV_MEMBERSHIP_H
 #define DV_MEMBERSHIP_H
 
@@ -19,20 +18,16 @@ typedef struct {
     void (*looked)(void *owner, int64_t pzxid);
     /* Our node has this czxid, by the answer to its create or to a read. May be NULL. */
     void (*seen)(void *owner, int64_t czxid);
-    /* Our node is about to be made under this name; may be NULL. It is when the owner calls dv_membership_go_on(), in
-     * this call or later, once for each of these calls. */
+    /* It is made under this name when the owner calls dv_membership_go_on() for it, now or later. May be NULL. */
     void (*named)(void *owner, const char *name, int64_t now);
-    /* The create of our node was never answered for, and it is not there: somebody may have deleted it. Another attempt
-     * follows. May be NULL. */
+    /* A lost create has left no node: somebody may have deleted it. Another attempt follows. May be NULL. */
     void (*missed)(void *owner);
 } dv_membership_events;
 
-/* A node `directory`/<prefix of ours><suffix> with `data`. Strings live until gone(). 0, or DIVVY_ELIMIT,
- * DIVVY_ENOMEM; then *out is NULL and nothing happens. */
+/* Joins as `directory`/<prefix of ours><suffix>. Strings live until gone(). Returns 0, DIVVY_ELIMIT or DIVVY_ENOMEM. */
 int dv_membership_join(dv_membership **out, divvy_client *client, const char *directory, const char *suffix,
                        const char *data, const dv_membership_events *events, void *owner);
-/* Nodes that are made from now on, in the place of one that somebody deleted, have these data, which live until
- * gone(). */
+/* Sets the data of nodes that are made from now on, after somebody deleted ours. `data` lives until gone(). */
 void dv_membership_describe(dv_membership *membership, const char *data);
 /* Makes our node, or another attempt at it. Not meant before named(). */
 void dv_membership_go_on(dv_membership *membership, int64_t now);
@@ -40,7 +35,7 @@ void dv_membership_go_on(dv_membership *membership, int64_t now);
 void dv_membership_leave(dv_membership *membership);
 /* The name of our node as it is now, or is being made. */
 const char *dv_membership_name(const dv_membership *membership);
-/* The same as a path; NULL: our node is not there. */
+/* The same as a path, or NULL while our node is not there. */
 const char *dv_membership_path(const dv_membership *membership);
 bool dv_membership_joined(const dv_membership *membership);
 

@@ -9,8 +9,7 @@
 #include "recipe/queue.h"
 #include "znode/path.h"
 
-/* From which stages each is entered. Nothing comes back from leaving or from the end. Heartbeats check the node
- * exactly while it is there. */
+/* From which stages each is entered. Heartbeats check the node exactly while it is there. */
 void dv_node_enter(dv_node *n, dv_node_stage to) {
     enum {
         MAKING = 1u << DV_NODE_CREATING | 1u << DV_NODE_RESOLVING,

@@ -1,8 +1,7 @@
 /* Node: the life of one ephemeral node of ours, from its create to its delete. SPDX-License-Identifier: Apache-2.0
  *
  * Its owner creates it, each time under a new name, and may add stages of its own while it is unmade or there. The node
- * finds out what became of a create whose reply was lost, has heartbeats check it while it is there, deletes it until
- * it is gone, and ends with the last reply. docs/protocol.md, rules R1, R2, Q6. */
+ * sees to lost replies, heartbeats and its delete, and ends with the last reply. docs/protocol.md, R1, R2, Q6. */
 #ifndef DV_NODE_H
 #define DV_NODE_H
 
@@ -73,13 +72,10 @@ static inline const char *dv_node_path(const dv_node *node) {
 
 /* ---- its life ---- */
 
-/* Reserves room in the budgets, and listens to the session. Returns 0, DIVVY_ELIMIT or DIVVY_EBUSY as
- * dv_reserve_node(), and has freed the names then. */
+/* Reserves room, and listens to the session. Returns as dv_reserve_node(); an error has freed the names. */
 int dv_node_open(dv_node *node, size_t cost, size_t watch_cost);
-/* Gives back what dv_node_open() took, and frees the names; nothing may be under way. Meant for an owner that fails to
- * begin. */
+/* Gives back what dv_node_open() took, for an owner that fails to begin. Frees the names; nothing may be under way. */
 void dv_node_close(dv_node *node);
-/* Changes the stage. Only the stages that the table names may follow one another. */
 void dv_node_enter(dv_node *node, dv_node_stage to);
 /* Counts a reply to come, or, with an error, has the client send again later. Returns whether it was sent. */
 bool dv_node_sent(dv_node *node, int error);
@@ -94,8 +90,7 @@ void dv_node_other_ended(dv_node *node, int64_t now);
 int dv_node_name(dv_node *node);
 /* Takes the path that the server made. Returns false when an allocation fails. */
 bool dv_node_take_path(dv_node *node, const char *path);
-/* Notes that it stands, and its czxid (0: not known). Returns whether it is there for its owner; else its owner has
- * left, and it is deleted. */
+/* Notes that it stands, and its czxid (0: not known). Returns false if its owner has left: it is deleted. */
 bool dv_node_made(dv_node *node, int64_t czxid);
 /* Notes that it certainly does not stand. Returns whether its owner still has it, unmade; else it may be gone. */
 bool dv_node_unmade(dv_node *node, int64_t now);
@@ -106,12 +101,10 @@ void dv_node_look(dv_node *node);
 
 /* ---- keeping it ---- */
 
-/* Goes on after a create that ended with an error: fails, finds out what became of it, or, where the servers refuse it
- * for now (B12), has its owner make another. */
+/* Goes on after a create that failed: fails as well, finds out its fate, or has the owner make another (B12). */
 void dv_node_not_made(dv_node *node, int error, int64_t now);
 /* While nothing is under way: checks that it is still there. failed(DIVVY_ENOENT) follows if it is not. */
 void dv_node_verify(dv_node *node);
-/* Gives up its watch. */
 void dv_node_unwatch(dv_node *node);
 
 /* ---- leaving ---- */
@@ -120,8 +113,7 @@ void dv_node_unwatch(dv_node *node);
 void dv_node_leave(dv_node *node);
 /* The same where a request of the owner's own has deleted it. */
 void dv_node_leave_deleted(dv_node *node);
-/* The same where a request of the owner's own is to delete it. While it is there; dv_node_taken() follows in any
- * case. */
+/* The same, while it is there, where a request of the owner's is to delete it. dv_node_taken() follows in any case. */
 void dv_node_take_away(dv_node *node);
 /* That request has ended, and has deleted it or not. The node may be gone. */
 void dv_node_taken(dv_node *node, bool deleted, int64_t now);

@@ -180,7 +180,6 @@ static size_t choose_deep(const char *const *children, size_t count, const char 
     return chosen;
 }
 
-/* M3: a ShallowParty counts every child. */
 static size_t choose_shallow(const char *const *children, size_t count, const char **names) {
     if (count) memcpy(names, children, count * sizeof *names);
     qsort(names, count, sizeof *names, dv_name_compare);

@@ -112,8 +112,7 @@ static void read_next(dv_patient_watch *w, int64_t still_at) {
     dv_timer_set(w->client, &w->timer, at < at_latest(w) ? at : at_latest(w));
 }
 
-/* W2: settled when two reads, the second, of their names, sent at least a boundary after the first came, show one and
- * the same pzxid. */
+/* W2: settled when two reads, the second of their names, a boundary apart, show one pzxid. */
 static void consider(dv_patient_watch *w, const dv_reply *list, int64_t now) {
     bool same = w->seen_pzxid == list->stat->pzxid;
     if (!take_stat(w, list->stat, now)) return;
@@ -177,8 +176,7 @@ static void on_stat(void *context, const dv_reply *reply, int64_t now) {
     done_with_answer(w, now);
 }
 
-/* W1: the names of 1,000 children are 60 KB, the one number by which all know whether they have changed is a few bytes.
- * So the names are read only where they may settle by it, or where there is no watch to tell of a change. */
+/* W1: the names of 1,000 children are 60 KB, their pzxid a few bytes. So names are read only where needed. */
 static bool needs_list(const dv_patient_watch *w, int64_t now) {
     if (w->events->needs_names && w->events->needs_names(w->owner)) return true;
     int64_t least_ms = least_boundary_ms(w);

@@ -17,14 +17,12 @@ typedef struct {
 typedef struct {
     /* The first sign that what settled last is no longer so. Once for each settled(). May be NULL. */
     void (*changed)(void *owner, int64_t now);
-    /* They have stood still, or have not for settle_max_ms. The strings of `names` live during the call; `pzxid` is
-     * that of their parent in the very list that they are from. */
+    /* They have stood still, or settle_max_ms have passed. `names` live during the call; `pzxid` came with them. */
     void (*settled)(void *owner, const char *const *names, size_t count, int64_t pzxid, int64_t now);
     /* They cannot be read: DIVVY_ENOENT, DIVVY_EACCES, ... gone() follows. */
     void (*failed)(void *owner, int error, int64_t now);
     void (*gone)(void *owner, int64_t now); /* the last call */
-    /* For owners that cannot wait until they stand still; both may be NULL. needs_names() returns whether every
-     * read is to tell their names, and seen() takes the names of such a read, settled or not. */
+    /* For owners that cannot wait so long; may be NULL. While needs_names(), seen() takes the names of each read. */
     bool (*needs_names)(void *owner);
     void (*seen)(void *owner, const char *const *names, size_t count, int64_t now);
 } dv_patient_watch_events;

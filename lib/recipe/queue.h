@@ -28,13 +28,12 @@ extern const dv_queue_kind dv_lock_queue, dv_write_queue, dv_read_queue;
 /* The markers that an election waits for, whatever its own is: the locks', and that of Curator's LeaderLatch (J1). */
 extern const char *const dv_election_markers[];
 
-/* The last of those before us that we wait for; NULL: there is none. `own` is our name, `own_sequence` its number. */
+/* Returns the last before us that we wait for, or NULL. `own` is our name, `own_sequence` its number. */
 const char *dv_queue_before(const dv_queue_kind *kind, const char *const *names, size_t count, const char *own,
                             int32_t own_sequence);
 /* Returns the first name that begins with `prefix`, or NULL. */
 const char *dv_queue_find(const char *const *names, size_t count, const char *prefix);
-/* Takes those that contend for a lock of any kind out of `names`, into `out` (as long as `names`), in queue order.
- * Returns how many they are. */
+/* Takes those of `names` that contend for any lock into `out`, as long as `names`, in queue order. Returns how many. */
 size_t dv_queue_contenders(const char *const *names, size_t count, const char **out);
 /* The same for those that stand in an election's queue. */
 size_t dv_queue_candidates(const char *const *names, size_t count, const char **out);

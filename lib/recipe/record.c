@@ -40,8 +40,7 @@ static int hex_value(char c) {
     return -1;
 }
 
-/* In place: what Python's repr() made of bytes. kazoo's semaphore writes its identifier so into the queue,
- * "b'worker'". Any other text stays as it is. */
+/* E11: undoes, in place, what Python's repr() makes of bytes, "b'worker'". Any other text stays as it is. */
 static void undo_python_bytes(char *text) {
     size_t bytes = strlen(text);
     if (bytes < 3 || text[0] != 'b' || (text[1] != '\'' && text[1] != '"') || text[bytes - 1] != text[1]) return;

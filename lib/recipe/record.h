@@ -1,7 +1,6 @@
 /* Record: what a lease, or a contender for one, says of its owner. SPDX-License-Identifier: Apache-2.0
  *
- * One JSON object, {"id", "host", "pid", "since", "count"}; kazoo writes an identifier and nothing else.
- * docs/protocol.md, E11. */
+ * JSON; kazoo writes an identifier and nothing else. docs/protocol.md, E11. */
 #ifndef DV_RECORD_H
 #define DV_RECORD_H
 

@@ -6,7 +6,6 @@
 
 #include "client/client.h"
 
-/* The time that a waiting call has in all. */
 typedef struct {
     int64_t at; /* INT64_MAX: for ever */
 } dv_deadline;
@@ -35,8 +34,7 @@ void dv_request_drop(dv_request *request); /* or NULL */
 /* Returns the answer's error, or that of the wait; DIVVY_ENOMEM for NULL. */
 int dv_request_wait(dv_request *request, dv_deadline deadline);
 
-/* Calls `send` when there is a connection, again for as long as it ends with a lost one, within the same time. Returns
- * its error, or that of the wait. */
+/* Calls `send` with a connection, again after a lost one, within the time. Returns its error, or that of the wait. */
 int dv_request_until_answered(divvy_client *client, dv_deadline deadline,
                               int (*send)(void *context, dv_deadline deadline), void *context);
 

@@ -1,8 +1,7 @@
-/* Semaphore: a pool of slots. No more of them are held at a time than its limit says. SPDX-License-Identifier:
- * Apache-2.0
+/* Semaphore: a pool of slots, held up to its limit. SPDX-License-Identifier: Apache-2.0
  *
- * An acquire takes a lease (lease.h), a new one each time; a release gives it up. acquisition.c holds the parts that
- * a semaphore shares with a lock. docs/protocol.md, rules E1 to E13. */
+ * An acquire takes a new lease (lease.h), a release gives it up. acquisition.c has the parts that a lock has as well.
+ * docs/protocol.md, rules E1 to E13. */
 #include "recipe/semaphore.h"
 
 #include <assert.h>

@@ -1,6 +1,4 @@
-/* Semaphore: who holds, who waits, and another limit. SPDX-License-Identifier: Apache-2.0
- *
- * Calls that wait for their requests in the caller's thread. docs/protocol.md, E11 and E13. */
+/* Semaphore: who holds, who waits, another limit. docs/protocol.md, E11 and E13. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +35,6 @@ static void skip_record(const slot_listing *l, const char *name) {
                   l->semaphore->pool.path, name);
 }
 
-/* Returns the place of one more, or NULL. */
 static holder *make_room(divvy_holders *holders) {
     if (holders->count == holders->room) {
         size_t room = 2 * holders->room + 8;

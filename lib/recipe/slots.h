@@ -1,8 +1,6 @@
 /* Slots: what the names in a semaphore's pool say, and what is free in it. SPDX-License-Identifier: Apache-2.0
  *
- * Pure functions of names and data. A lease of ours is named `<guid>,n=<first slot>,c=<how many>`; where its slots do
- * not stand side by side, `,x=<first>+<more>.<first>+<more>...` tells of those behind the first run. Every other child
- * is a lease of kazoo's, which counts one and has no number. docs/protocol.md, E2 to E5. */
+ * Pure functions of names and data. docs/protocol.md, E2 to E5. */
 #ifndef DV_SLOTS_H
 #define DV_SLOTS_H
 
@@ -37,12 +35,10 @@ bool dv_slots_parse(const char *name, dv_slots *slots);
 /* The i-th of them, from the lowest; -1 past the end. */
 int dv_slots_at(const dv_slots *slots, uint32_t i);
 
-/* E4: takes `count` slots of a pool of `limit` whose children are `names`, all or nothing: the lowest run that is long
- * enough, else the lowest free ones. */
+/* E4: chooses `count` slots of a pool of `limit` whose children are `names`. */
 dv_pool_state dv_slots_choose(const char *const *names, size_t name_count, uint32_t limit, uint32_t count,
                               dv_slots *out);
 
-/* Returns whether one of the names in a pool, or in a queue, is kazoo's. */
 bool dv_pool_has_kazoo(const char *const *names, size_t count);
 bool dv_queue_has_kazoo(const char *const *names, size_t count);
 

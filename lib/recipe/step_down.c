@@ -1,6 +1,4 @@
-/* Election: requests to the leader to step down. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, rules J5 and J6. */
+/* Election: requests to the leader to step down. docs/protocol.md, J5 and J6. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -122,7 +120,6 @@ int divvy_election_ask_step_down(divvy_election *e, int64_t timeout_ms) {
 
 /* ---- to hear requests: J6 ---- */
 
-/* The data of a request. */
 struct dv_requester {
     size_t bytes;
     char who[]; /* with a NUL behind */
