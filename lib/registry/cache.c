@@ -155,8 +155,7 @@ static dv_cache_role *find_or_add_role(dv_cache *cache, const char *name) {
     return role;
 }
 
-/* Notes that the view is complete, once all roles that are there were read. W10: roles that come later do not change
- * that. */
+/* Notes that the view is complete (W10). */
 static void check_all_primed(dv_cache *cache) {
     if (cache->all_primed || !cache->all_followed || !cache->root.listed) return;
     for (const dv_cache_role *role = cache->roles; role; role = role->next) {
@@ -315,8 +314,7 @@ static void on_lost(dv_cache *cache) {
     }
 }
 
-/* On the same session watches go on, and tell of changes that they missed; reads that were cut off are sent again.
- * Lists are read in any case, and with them the entries that have no watch. */
+/* W12: on the same session watches go on; lists are read again, and with them the entries that have no watch. */
 static void on_connected(dv_cache *cache) {
     if (cache->all_followed) dv_cache_node_request(&cache->root.node);
     for (dv_cache_role *role = cache->roles; role; role = role->next) {

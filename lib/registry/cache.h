@@ -1,7 +1,6 @@
 /* Cache: a live view of the entries of some roles, or of all. SPDX-License-Identifier: Apache-2.0
  *
- * A directory R holds roles, a role holds entries. The owner of the cache parses the data, and is told of each
- * change of the view. docs/protocol.md, rules W6 to W17. */
+ * R holds roles, a role holds entries. The owner parses these, and is told of changes. docs/protocol.md, W6 to W17. */
 #ifndef DV_CACHE_H
 #define DV_CACHE_H
 
@@ -20,11 +19,9 @@ typedef struct dv_cached {
     void *entry; /* made of the data by the owner's parse() */
 } dv_cached;
 
-/* Calls to the owner, with the client lock held, never inside a call to the cache but where that is said. Roles and ids
- * are names of nodes. */
+/* Calls to the owner, with the client lock held; only gone() inside a call to the cache. Roles and ids name nodes. */
 typedef struct {
-    /* Makes an entry of the data. NULL: they are no entry, and the node is passed over until it is written again;
-     * dv_cache_no_memory: the node is to be read again. */
+    /* Makes an entry. NULL: it is none, until the node is written again; dv_cache_no_memory: read the node again. */
     void *(*parse)(void *owner, const char *role, const char *id, const dv_reply *reply);
     /* A copy that says of itself that it is preserved; NULL: no memory. */
     void *(*mark)(void *owner, const void *entry);
@@ -79,8 +76,7 @@ struct dv_slot {
 /* `directory` is copied. NULL: no memory. */
 dv_cache *dv_cache_start(divvy_client *client, const char *directory, const dv_cache_options *options,
                          const dv_cache_owner *events, void *owner);
-/* Stops the cache, once. It tells nothing from now on, and its slots go, so no caller may still wait. gone()
- * follows. */
+/* Stops the cache, once: it tells nothing from now on. Its slots go, so no caller may still wait. gone() follows. */
 void dv_cache_stop(dv_cache *cache);
 
 /* Begins to follow a role, or all (NULL). `tag` is what dv_slot_tag() says of the role's slots. 0 or DIVVY_ENOMEM. */

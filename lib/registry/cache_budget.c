@@ -1,6 +1,5 @@
-/* Cache: which roles are watched, and which are polled because watches are short. SPDX-License-Identifier: Apache-2.0
- *
- * docs/protocol.md, W13. A watch counts from before the read that sets it until it is given back. */
+/* Cache: which roles are watched, which polled for lack of room. docs/protocol.md, W13. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <assert.h>
 
 #include "registry/cache_internal.h"
@@ -9,8 +8,7 @@ static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Watches that were given back stay set at the server until they fire. So what is set counts, and what is reserved and
- * not set yet, lest views that come and go make several budgets of one. */
+/* W13: what is set at the server counts, even if given back, and what is reserved and not set yet. */
 static size_t room(const dv_cache *cache) {
     const dv_budget *all = &cache->client->watched;
     divvy_stats stats;

@@ -1,7 +1,4 @@
-/* Cache: shared by its parts. SPDX-License-Identifier: Apache-2.0
- *
- * cache.c: life, roles, slots, sessions. cache_read.c: the reads and what their answers mean. cache_budget.c: watched
- * or polled. cache_preserve.c: self-preservation. */
+/* Cache: shared by its parts. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_CACHE_INTERNAL_H
 #define DV_CACHE_INTERNAL_H
 
@@ -79,7 +76,6 @@ dv_slot *dv_slot_find_or_add(dv_cache_role *role, const char *id);
 /* Notes that the node is gone. The slot may go too. */
 void dv_slot_depart(dv_slot *slot, int64_t now);
 void dv_slot_was_read(dv_slot *slot);
-/* Takes the roles that a list of R has. */
 void dv_cache_take_roles(dv_cache *cache, const char *const *names, size_t count, int64_t now);
 void dv_role_check_primed(dv_cache_role *role);
 /* Lets go of a role that nobody follows, or that has gone. It is freed when nothing is left of it. */
@@ -113,7 +109,6 @@ void dv_role_try_watching(dv_cache_role *role);
 
 /* Returns whether what has gone stays in the view, as preserved. */
 bool dv_preserve_departed(dv_slot *slot, int64_t now);
-/* Notes that an entry has come, or come back. */
 void dv_preserve_arrived(dv_cache_role *role);
 
 #endif

@@ -1,7 +1,6 @@
 /* Cache: self-preservation, when much of a role vanishes at once. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, W15 and W16. Source: the idea is Eureka's. Services that vanish together have rather lost their
- * link than their life. */
+ * Services that vanish together rather lost their link than their life. Source: Eureka. docs/protocol.md, W15, W16. */
 #include <assert.h>
 
 #include "base/container.h"

@@ -1,8 +1,6 @@
 /* Entry: one service as it stands in ZooKeeper. SPDX-License-Identifier: Apache-2.0
  *
- * One JSON object with Curator's fields and doublethink's. Entries of others are hostile until they are parsed:
- * bounded in bytes, depth and number of values before the parser sees it, in types after. Pure: no I/O, no clock, no
- * warnings. docs/protocol.md, V2 to V5. */
+ * One JSON object, hostile until it is parsed. Pure: no I/O, no clock, no warnings. docs/protocol.md, V2 to V5. */
 #ifndef DV_ENTRY_H
 #define DV_ENTRY_H
 
@@ -42,7 +40,6 @@ int dv_entry_parse(dv_entry **out, const char *role_node, const char *id_node, c
 /* NULL is allowed. */
 void dv_entry_free(dv_entry *entry);
 
-/* An array of entries. */
 typedef struct {
     dv_entry **list;
     size_t count, room;
@@ -53,13 +50,11 @@ bool dv_entries_add(dv_entries *entries, dv_entry *entry);
 /* Frees the entries, too. */
 void dv_entries_free(dv_entries *entries);
 
-/* Returns whether it is strictly younger than its ttl, and enabled, or else preserved, when the servers' clock shows
- * `server_now_ms`. For S10 that is the latest that the clock can show (server_time.h). */
+/* V4: returns whether it is healthy, or preserved. `server_now_ms` is the latest that the servers' clock can show. */
 bool dv_entry_is_healthy(const dv_entry *entry, int64_t server_now_ms);
 /* Returns whether it is as old as its ttl, or older, so that it can be replaced; never without one. */
 bool dv_entry_has_expired(const dv_entry *entry, int64_t server_now_ms);
-/* Returns whether it is strictly older than `ttls` times its ttl; never without one. For deletions `server_now_ms` is
- * the earliest that the clock can show. */
+/* V14: returns whether it is older than so many ttls; never without one. `server_now_ms`: the earliest (V4). */
 bool dv_entry_is_older(const dv_entry *entry, double ttls, int64_t server_now_ms);
 
 /* For qsort() of dv_entry pointers: those that are there first, then by load, then by czxid, then by names. */

@@ -1,6 +1,4 @@
-/* Healthy: which services of a role, or of all, are. SPDX-License-Identifier: Apache-2.0
- *
- * From a live view, if there is one, else by reading. docs/protocol.md, V4, V5 and W17. */
+/* Healthy: which services of a role, or all, are. docs/protocol.md, V4, V5, W17. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
 #include "registry/watch.h"

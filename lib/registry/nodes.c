@@ -55,8 +55,7 @@ void dv_registry_forget_warned(divvy_registry *registry) {
     registry->warned_count = 0;
 }
 
-/* Returns whether a version of a node was warned of; from now on it was. With too many of them all are forgotten, and
- * so warned of again. */
+/* Returns whether a version was warned of; from now on it was. With too many of them all are forgotten. */
 static bool was_warned(divvy_registry *registry, uint64_t hash) {
     if (registry->warned_count == WARNED_MOST) dv_registry_forget_warned(registry);
     uint64_t *added = malloc(sizeof *added);

@@ -1,7 +1,6 @@
 /* Reading: a role, or all, many requests at a time, for a caller that waits. SPDX-License-Identifier: Apache-2.0
  *
- * Each role is listed, and its entries are read as they come up, so many at a time that the answers under way stay
- * within a bound of bytes, whatever is in the nodes. docs/protocol.md, W17. */
+ * The answers under way stay within a bound of bytes, whatever is in the nodes. docs/protocol.md, V2 and W17. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -51,7 +51,6 @@ struct divvy_registry {
     dv_metrics_source metrics;
 };
 
-/* dv_client_enter() for a public call on a registry that may be NULL. */
 static inline int dv_registry_enter(divvy_registry *registry) {
     if (!registry) return dv_fail(NULL, DIVVY_EINVAL, "the registry is NULL");
     return dv_client_enter(registry->object.client);
@@ -80,13 +79,11 @@ static inline dv_server_now dv_registry_server_now(const divvy_registry *registr
     if (!registry->time.known) return (dv_server_now){0, 0};
     return dv_server_time_at(&registry->time, dv_client_now(registry->object.client));
 }
-/* Begins to learn the time, with one write that leaves nothing behind. `wait` may be NULL, and lives until it has
- * ended, which it does not inside this. Returns false if the time is known and fresh: nothing happens. Where it is
- * known and old, the old knowledge stays good until then: no caller need wait. */
+/* V6: begins to learn the time. `wait` may be NULL, lives until it has ended, and does not end inside this. Returns
+ * false if the time is known and fresh: nothing happens. An old one stays good until then: no caller need wait. */
 bool dv_registry_learn_time(divvy_registry *registry, dv_time_wait *wait);
 /* Takes a wait back, whose `done` is not called then. Returns false if it was not waiting. */
 bool dv_registry_forget_wait(divvy_registry *registry, dv_time_wait *wait);
-/* Learns the time from an answer to a write of ours. */
 void dv_registry_note_time(divvy_registry *registry, int64_t sent_at, const dv_stat *stat, int64_t now);
 void dv_registry_time_hear(divvy_registry *registry, dv_session_event event, int64_t now);
 
@@ -97,7 +94,6 @@ void dv_registry_time_hear(divvy_registry *registry, dv_session_event event, int
 /* Gives all entries of a role, or of all (NULL). The servers' clock is known afterwards, unless no entry needs it, and
  * was learned lately, unless that was denied. */
 int dv_registry_read(divvy_registry *registry, const char *role_node, dv_entries *out, int64_t timeout_ms);
-/* Gives the roles that have a child of this name. */
 int dv_registry_find_roles(divvy_registry *registry, const char *id_node, divvy_strings **roles, dv_deadline deadline);
 
 #endif

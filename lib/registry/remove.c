@@ -134,7 +134,6 @@ static void note(purging *p, int error) {
     if (!p->error) p->error = error;
 }
 
-/* Takes the result of sending a request. */
 static void sent(purging *p, int error) {
     if (error) note(p, error);
     else p->under_way++;
@@ -176,8 +175,7 @@ static void on_role(void *context, const dv_reply *reply, int64_t now) {
     answered(v->purge);
 }
 
-/* V11: a new holder's node has the versions of the old one's over again; that of the role tells them apart. An entry
- * that a heartbeat has put in the place of another is put back by the next heartbeat. */
+/* V11: the role's version tells the holders' nodes apart. V14: any other entry comes back by its next heartbeat. */
 static void delete_one(victim *v) {
     purging *p = v->purge;
     dv_znode *znode = p->registry->object.client->znode;

@@ -13,9 +13,8 @@ static int64_t drift_ms(const dv_server_time *time, int64_t now) {
     return age_ms / (PPM / DV_SERVER_TIME_DRIFT_PPM) + (age_ms > 0);
 }
 
-/* V6. Both clocks tell whole milliseconds, so each bound is one further out than its difference says. A time that
- * contradicts the bounds replaces them: the clock was set, or another leader's counts now. A time that agrees
- * replaces them where it is tighter than they have become. */
+/* V6. Both clocks tell whole milliseconds, so each bound is one further out than its difference says. A time
+ * contradicts the bounds when the clock was set, or another leader's counts now. */
 void dv_server_time_learn(dv_server_time *time, int64_t sent_at, int64_t answered_at, int64_t mtime_ms) {
     assert(sent_at <= answered_at);
     int64_t least = mtime_ms - answered_at - 1, most = mtime_ms - sent_at + 1;

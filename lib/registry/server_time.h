@@ -1,8 +1,6 @@
 /* Server time: the servers' clock, as far as it is known. SPDX-License-Identifier: Apache-2.0
  *
- * Pure. A write of ours was stamped by the leader at some moment between its sending and its answer: that bounds how
- * far the servers' clock is ahead of ours (the seam's, which knows nothing of the time of day). docs/protocol.md,
- * V6. */
+ * Pure. Our clock is the seam's, which knows nothing of the time of day. docs/protocol.md, V6. */
 #ifndef DV_SERVER_TIME_H
 #define DV_SERVER_TIME_H
 
@@ -25,11 +23,9 @@ typedef struct {
     int64_t earliest_ms, latest_ms; /* since 1970 */
 } dv_server_now;
 
-/* Learns from a write that was sent at `sent_at`, answered by `answered_at`, and stamped `mtime_ms`. */
 void dv_server_time_learn(dv_server_time *time, int64_t sent_at, int64_t answered_at, int64_t mtime_ms);
 /* Returns both bounds; only if known. */
 dv_server_now dv_server_time_at(const dv_server_time *time, int64_t now);
-/* Returns whether the time must be learned (again). */
 bool dv_server_time_is_old(const dv_server_time *time, int64_t now);
 /* Returns the middle of the bounds, for texts. */
 int64_t dv_server_time_likely_ms(const dv_server_time *time, int64_t now);

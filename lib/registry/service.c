@@ -115,7 +115,6 @@ static void end(dv_task *task, int result, int64_t now) {
     dv_client_changed(client);
 }
 
-/* Out of the queue, ended. */
 static void finish_first(dv_service *s, int result, int64_t now) {
     dv_task *task = s->tasks;
     assert(task && s->registry->task_count > 0);

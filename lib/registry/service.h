@@ -71,9 +71,8 @@ struct dv_service {
 
 /* ---- service.c ---- */
 
-/* Returns the service of these nodes, or NULL. */
 dv_service *dv_service_find(const divvy_registry *registry, const char *role_node, const char *id_node);
-/* Gives the same, made where it is missing. Returns 0, or DIVVY_ENOMEM. */
+/* Gives the service of these nodes, made where it is missing. Returns 0, or DIVVY_ENOMEM. */
 int dv_service_get(dv_service **out, divvy_registry *registry, const char *role_node, const char *id_node);
 /* Reserves room for its node in the session's budget, once. Returns 0, or DIVVY_ELIMIT. */
 int dv_service_reserve(dv_service *service);
@@ -86,8 +85,7 @@ int dv_service_add_task(dv_service *service, const dv_task *like, int64_t timeou
 void dv_task_unref(dv_task *task);
 /* Returns whether no caller waits for the task, and it is neither begun nor, while all goes, taken up again. */
 bool dv_task_is_dropped(const dv_task *task);
-/* Waits until the task has ended, and returns its result. When the time is over it ends for the caller, though its
- * requests go on. */
+/* Waits until the task has ended. Returns its result. After the time it ends for the caller; its requests go on. */
 int dv_task_await(dv_task *task, divvy_client *client, int64_t timeout_ms);
 /* Goes on with the first task in a moment, as an allocation failed and it must be finished. A waiting call is told. */
 void dv_service_put_off_task(dv_service *service, int64_t now);
@@ -104,9 +102,7 @@ void dv_service_hear(dv_service *service, dv_session_event event, int64_t now);
 
 /* ---- service_write.c ---- */
 
-/* Begins with the first task. */
 void dv_service_begin_task(dv_service *service, int64_t now);
-/* Drops the results of a look. */
 void dv_service_drop_look(dv_service *service);
 
 /* ---- heartbeat.c ---- */

@@ -1,7 +1,5 @@
-/* Service: its node is stored, claimed, found again after a lost reply, deleted. SPDX-License-Identifier: Apache-2.0
- *
- * Where the node is known to be ours, a heartbeat is one request. Else, and whenever a write shows that things are
- * different, it reads the node and decides from that. docs/protocol.md, V7 to V11. */
+/* Service: its node is stored, claimed, looked at, deleted. docs/protocol.md, V7 to V11. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +25,7 @@ static bool is_right(const dv_service *s, const dv_stat *stat) {
     return stat->ephemeral_owner == (s->registry->config.persistent ? 0 : divvy_client_session_id(client_of(s)));
 }
 
-/* A failed allocation does not end a task that would leave a node behind: one whose write is in doubt, or a deletion
- * that no caller waits for. */
+/* A failed allocation ends no task that would leave a node: its write is in doubt, or no caller waits for its end. */
 static void fail(dv_service *s, int error, int64_t now) {
     const dv_task *task = s->tasks;
     bool unattended = task->kind == DV_TASK_LEAVE && task->refs == 1 && !task->done;
@@ -36,14 +33,12 @@ static void fail(dv_service *s, int error, int64_t now) {
     else dv_service_end_task(s, error, now);
 }
 
-/* Returns whether it is of the kind that is claimed (unique.c). Its deletion, too, is bound to the version of the
- * role. */
+/* Returns whether it can be claimed (unique.c). V11 binds its deletion, too. */
 static bool is_unique(const dv_service *s) {
     return strcmp(s->role_node, s->id_node) == 0;
 }
 
-/* Something has ended. Returns whether the first task goes on. It does not when its session is over, as nothing can be
- * sent before hear() is told of the next one. Nor does it when it was dropped. The service may be gone then. */
+/* Returns whether the first task goes on: not if it was dropped or its session is over; the service may be gone. */
 static bool still_at_work(dv_service *s, int error, int64_t now) {
     assert(s->under_way > 0);
     s->under_way--;
@@ -94,8 +89,7 @@ static bool may_differ(int error) {
     return error == DIVVY_ENOENT || error == DIVVY_EEXIST || error == DIVVY_EVERSION || error == DIVVY_EROLLEDBACK;
 }
 
-/* Takes the result of a write. The last of its replies is the node's; it has a Stat after a set, and after a create
- * outside a multi. The first one of a multi has a Stat if the role's node was set. */
+/* The last reply is the node's, with a Stat unless a multi created it. A multi's first has one if the role was set. */
 static void on_written(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
     dv_service *s = context;
     const dv_stat *role = error == 0 && count > 1 ? replies[0].stat : NULL;
@@ -142,8 +136,7 @@ static void send_write(dv_service *s, const dv_op *ops, size_t count, int64_t no
     else s->under_way++;
 }
 
-/* Each write has a text that no other has, and the time: the servers', or ours while theirs is not known. No client
- * judges by it. */
+/* Stamps a write with its attempt and the time, the servers' or, where unknown, ours. No client judges by it. */
 static int prepare(dv_service *s, int64_t now, const char **reason) {
     dv_task *task = s->tasks;
     int64_t unix_ms =
@@ -195,8 +188,7 @@ static void send_bound(dv_service *s, bool bound, dv_op op, int64_t now) {
     send_write(s, bound ? ops : &op, bound ? 2 : 1, now);
 }
 
-/* The entry takes the place of what stands there, or of nothing. V11: every claim sets the role's node, whose version
- * so counts them; versions of the node itself start again with each holder. */
+/* The entry takes the place of what stands there, or of nothing. V11: every claim sets the role's node. */
 static void put_new(dv_service *s, bool replaces, int32_t version, int64_t now) {
     if (!prepare_or_fail(s, now)) return;
     dv_op ops[3];
@@ -209,7 +201,6 @@ static void put_new(dv_service *s, bool replaces, int32_t version, int64_t now) 
     send_write(s, ops, count, now);
 }
 
-/* The entry becomes the data of the node that is ours. */
 static void set_ours(dv_service *s, int32_t version, int64_t now) {
     if (!prepare_or_fail(s, now)) return;
     bool claim = s->tasks->kind == DV_TASK_CLAIM;
@@ -278,8 +269,7 @@ static bool is_anothers(const dv_service *s) {
     return nonce && strcmp(nonce, s->registry->nonce) != 0;
 }
 
-/* V12. A node that is gone, or another's, leaves nothing to delete; one that a caller names is deleted as
- * it is, and one that came in its place is not. */
+/* V12. A node that is gone, or another's, leaves nothing to delete; one that a caller names goes as it was read. */
 static void decide_leave(dv_service *s, int64_t now) {
     dv_task *task = s->tasks;
     bool again = task->deleting_czxid != 0, there = s->look_error == 0;
@@ -367,8 +357,7 @@ static void on_node(void *context, const dv_reply *reply, int64_t now) {
     else decide(s, now);
 }
 
-/* The role's node is read first: so a decision about the node is never of an older moment than the version of the role
- * that it is bound to. */
+/* V11: the role's node is read first, so no decision about the node is older than the version that binds it. */
 static void look(dv_service *s, int64_t now) {
     assert(!s->under_way);
     dv_znode *znode = client_of(s)->znode;
@@ -414,8 +403,7 @@ static void on_time(void *context, int error, int64_t now) {
     else write_entry(s, now); /* Also without it, if it cannot be had. */
 }
 
-/* The first write of all waits until the servers' clock is known, so that it can say when it was. A claim judges by
- * that clock, so what is known of it must not be old. */
+/* V6: the first write of all waits until the servers' clock is known, a claim until what is known is not old. */
 void dv_service_begin_task(dv_service *s, int64_t now) {
     dv_task_kind kind = s->tasks->kind;
     bool needs_time = kind == DV_TASK_CLAIM || (kind == DV_TASK_BEAT && !dv_registry_knows_time(s->registry));

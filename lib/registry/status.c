@@ -120,8 +120,7 @@ static const rule rules[] = {
 };
 enum { RULES = sizeof rules / sizeof rules[0] };
 
-/* Returns whether it is shallow, and looks no deeper than that. The depth of an entry's text is bounded exactly
- * (entry.h). */
+/* Returns whether it is shallow, and looks no deeper. The bound on an entry's text is exact (entry.h). */
 static bool is_shallow(const cJSON *json) {
     const cJSON *at[DV_ENTRY_DEPTH_MAX] = {json->child};
     size_t depth = 0;
@@ -192,8 +191,7 @@ static const char *service_type(const cJSON *status, bool persistent) {
     return type && strcmp(type->valuestring, "STATIC") == 0 ? "STATIC" : "PERMANENT";
 }
 
-/* Returns the value of a field that has a place. Texts that are ours stand in any case, the others where the status has
- * none of its own. */
+/* Returns the value of a placed field: texts of ours in any case, the others where the status has none of its own. */
 static cJSON *value_of(const cJSON *status, const dv_status_defaults *d, const char *name) {
     const cJSON *own = field(status, name);
     const char *role = d->unique_role ? d->unique_role : dv_status_text(status, "role");
@@ -255,8 +253,7 @@ int dv_status_compose(cJSON **out, const cJSON *status, const dv_status_defaults
 
 /* ---- later ---- */
 
-/* The new item takes over the old one's name: cJSON_ReplaceItemInObjectCaseSensitive() makes a copy of it, and, before
- * 1.7.17, goes on without a name when there is no memory for that. */
+/* The new item takes the old one's name: cJSON before 1.7.17 copies it on replacing, and ignores that this failed. */
 static bool replace(cJSON *entry, const char *name, cJSON *fresh) {
     cJSON *old = cJSON_GetObjectItemCaseSensitive(entry, name);
     if (!fresh || !old) {

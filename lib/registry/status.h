@@ -21,16 +21,13 @@ typedef struct {
 
 enum { DV_STATUS_REASON_BYTES = 160 };
 
-/* Makes the entry, all fields in Curator's order, with times and attempt to be stamped. Returns 0; DIVVY_EINVAL with
- * the field and its fault in `reason`; or DIVVY_ENOMEM. */
+/* Makes the entry, still to be stamped. Returns 0, DIVVY_ENOMEM, or DIVVY_EINVAL with the faulty field in `reason`. */
 int dv_status_compose(cJSON **out, const cJSON *status, const dv_status_defaults *defaults,
                       char reason[DV_STATUS_REASON_BYTES]);
 
-/* Sets the time of a heartbeat, and a text that no other write has; also first_heartbeat and registrationTimeUTC, where
- * the status had none, and only once. Returns false when an allocation fails. */
+/* Sets time and attempt, and, once, first_heartbeat and registrationTimeUTC. Returns false when an allocation fails. */
 bool dv_status_stamp(cJSON *entry, int64_t unix_ms, const char *attempt);
-/* Takes over first_heartbeat and registrationTimeUTC of the entry that this one follows: where it has none, or in any
- * case with `force`. Returns false when an allocation fails. */
+/* Takes over those two of `earlier` where it has none, or with `force`. Returns false when an allocation fails. */
 bool dv_status_keep_first(cJSON *entry, const cJSON *earlier, bool force);
 /* Returns whether both say the same id, host, pid and nonce. */
 bool dv_status_same_identity(const cJSON *a, const cJSON *b);

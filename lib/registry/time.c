@@ -1,9 +1,4 @@
-/* Time: the servers' clock is learned. SPDX-License-Identifier: Apache-2.0
- *
- * From the answers of heartbeats, as they come. A registry that sends none sends a multi that creates a node, sets it
- * and deletes it: its Stat tells the time, and no client can see the node or find it left behind, even if the
- * answer is lost. It stands beside the registry's root, since each child of that is a role to all clients.
- * docs/protocol.md, V6. */
+/* Time: the servers' clock is learned. docs/protocol.md, V6. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

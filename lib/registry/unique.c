@@ -1,6 +1,5 @@
-/* Unique: the role that may have one service only. SPDX-License-Identifier: Apache-2.0
- *
- * Its entry has the role as its id, so that there is one node to hold. docs/protocol.md, V9 and V11. */
+/* Unique: a role's only service, with the role as its id. docs/protocol.md, V9, V11. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 

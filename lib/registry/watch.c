@@ -1,8 +1,6 @@
 /* Watch: live views of a registry, and telling users of changes in them. SPDX-License-Identifier: Apache-2.0
  *
- * All views of a registry stand on one cache (cache.h). A slot keeps the entry that the user was told last, and the
- * next call is made of the difference to the entry then. So a slow user misses entries that come and go between two
- * calls, but `before` is always the last `after`, and nothing piles up. docs/protocol.md, W14. */
+ * All stand on one cache (cache.h), whose slots keep what users were told. docs/protocol.md, W14. */
 #include "registry/watch.h"
 
 #include <assert.h>
@@ -47,8 +45,7 @@ static const cJSON *json_of(const dv_cached *cached) {
     return cached ? ((const dv_entry *)cached->entry)->json : NULL;
 }
 
-/* Returns the change to tell of an entry whose user knows `told`, or 0. W14: another node of the same name is another
- * registration, so first the old one is removed. */
+/* W14: returns the change to tell a user who knows `told`, or 0. Another registration is first told as removed. */
 static int find_change(const dv_cached *told, const dv_cached *current) {
     if (!told) return current ? DIVVY_REGISTRY_ADDED : 0;
     if (!current) return DIVVY_REGISTRY_REMOVED;
@@ -164,8 +161,7 @@ static bool is_healthy(void *owner, const void *entry) {
     return dv_entry_is_healthy(entry, dv_registry_server_now(registry).latest_ms);
 }
 
-/* While the registry is empty there may be no place yet to learn the servers' clock from: the first entry says that
- * there is one. */
+/* An empty registry may have no place yet to learn the servers' clock from: the first entry shows that it has one. */
 static void learn_time_once(dv_registry_views *views) {
     if (views->time_requested || dv_registry_knows_time(views->registry)) return;
     views->time_requested = true;

@@ -7,8 +7,7 @@
 #include "registry/cache.h"
 #include "registry/registry.h"
 
-/* Returns whether lookups in a role are to be answered from a view: it is watched, and was read as a whole in this
- * session. */
+/* W17: returns whether lookups in a role are answered from a view. */
 bool dv_registry_view_ready(const divvy_registry *registry, const char *role_node);
 /* Visits all slots of the view, also those with no entry (dv_cache_each()). */
 void dv_registry_view_each(const divvy_registry *registry, const char *role_node,
