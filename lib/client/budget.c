@@ -1,5 +1,4 @@
-/* The limits of what a session may hold (docs/protocol.md, B6), and the names and paths of its nodes.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The limits of a session (docs/protocol.md, B6), its nodes' names and paths. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

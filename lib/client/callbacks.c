@@ -53,8 +53,7 @@ void dv_object_told_done(dv_object *object) {
 
 /* ---- destroy ---- */
 
-/* Waits until what is due of asynchronous calls was told. Unlocking sends, wakes the callback thread, and on a closed
- * client runs what is left. */
+/* Waits until the ends of asynchronous calls were told. Unlocking wakes their thread or, once closed, runs them. */
 static void wait_for_dones(dv_object *object) {
     divvy_client *client = object->client;
     while (object->dones_due && !dv_client_in_callback(client)) {
@@ -197,8 +196,7 @@ static void release_call(dv_callback *callback) {
     free(callback);
 }
 
-/* Once half of the lines that waited have been told, one more says how many were dropped. Not sooner, or a log that is
- * always too fast would consist of such lines. */
+/* Tells of dropped lines once half of those that waited were told: earlier, a fast log would consist of such lines. */
 static void release_log(dv_callback *callback) {
     client_call *c = (client_call *)(void *)callback;
     divvy_client *client = c->client;

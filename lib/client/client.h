@@ -1,9 +1,8 @@
 /* The client object, as the rest of the library sees it. SPDX-License-Identifier: Apache-2.0
  *
  * The client lock is one mutex, held by the thread that runs recipe code: the loop for a few events, or a public call
- * for its own short work. A *turn* is the time from lock to unlock. So all recipe code runs one piece at a time, needs
- * no lock of its own, and time stands still in it. A recipe never waits inside a turn. Its requests are sent when the
- * client is unlocked. */
+ * for its own short work. A *turn* is the time from lock to unlock. So recipe code needs no lock of its own, and time
+ * stands still in it. A recipe never waits inside a turn. Its requests are sent when the client is unlocked. */
 #ifndef DV_CLIENT_H
 #define DV_CLIENT_H
 
@@ -192,7 +191,6 @@ void dv_client_unlock(divvy_client *client);
 int dv_client_enter(divvy_client *client);
 /* The same for a public call that returns no error: it leaves the thread's message as it was. */
 bool dv_client_enter_quietly(divvy_client *client);
-/* Something changed that a waiting call may look at. */
 static inline void dv_client_changed(divvy_client *client) {
     client->something_changed = true;
 }
@@ -206,9 +204,7 @@ void dv_client_post(void *context, dv_event *event);
 void dv_client_wake(divvy_client *client);
 /* Wakes the loop where the earliest timer comes before what it waits for, or, in manual mode, a callback is due. */
 void dv_client_wake_early(divvy_client *client);
-/* Takes back what woke the loop. */
 void dv_client_clear_wake(divvy_client *client);
-/* Takes the first event off the queue; NULL: there is none. */
 dv_event *dv_events_take(divvy_client *client);
 bool dv_events_any(divvy_client *client);
 static inline void dv_timer_set(divvy_client *client, dv_timer *timer, int64_t at) {
@@ -239,14 +235,12 @@ void dv_object_unref(dv_object *object);
 /* Over a call that waits, in which callbacks may run that destroy the object. Letting go of it unlocks the client. */
 void dv_object_hold(dv_object *object);
 void dv_object_let_go(dv_object *object);
-/* Ends the object's callbacks for the user's destroy: none starts from now on, but those that are due of asynchronous
- * calls. `farewell` NULL: waits, so that outside a callback none runs when this returns, and none follows. Else returns
- * at once, and gone() follows the last of them. */
+/* Ends the object's callbacks, but those that are due of asynchronous calls. `farewell` NULL: waits, so that outside a
+ * callback none runs or follows when this returns. Else returns at once, and gone() follows the last. */
 void dv_object_destroy(dv_object *object, const dv_farewell *farewell);
 /* Does it for a public call: leave() comes first, in the same turn. Without the client lock. */
 void dv_object_end(dv_object *object, void (*leave)(dv_object *object, bool waits), const dv_farewell *farewell);
-/* Queues the callback of an asynchronous call that has ended. The user hears it even when the object is destroyed or
- * the client closed before. Its release() ends with dv_object_told_done(). */
+/* Queues an asynchronous call's end, told even after a destroy or close. release() ends with dv_object_told_done(). */
 void dv_object_tell_done(dv_object *object, dv_callback *call);
 void dv_object_told_done(dv_object *object);
 void dv_client_warn(divvy_client *client, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -257,13 +251,11 @@ void dv_client_tell_session(divvy_client *client);
 void dv_listen(divvy_client *client, dv_listener *listener);
 void dv_unlisten(divvy_client *client, dv_listener *listener);
 void dv_tell_listeners(divvy_client *client, dv_session_event event, int64_t now);
-/* There was no memory to ask for something: listeners hear DV_SESSION_AGAIN in a moment, unless a connection, which
- * makes them ask as well, ends before. Allocates nothing. */
+/* Has listeners hear DV_SESSION_AGAIN in a moment, unless the connection ends before. Allocates nothing. */
 void dv_client_again(divvy_client *client);
 
 /* ---- barrier.c ---- */
-/* Ends once a write of ours was answered on this connection, or a later one: what was sent on earlier connections is
- * then decided, and a read of ours shows it. `wait` lives until `done`. docs/protocol.md, R1. */
+/* R1: ends once a write of ours was answered on this connection, or a later one. `wait` lives until `done`. */
 void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait, void (*done)(void *context, int error, int64_t now),
                        void *context);
 /* Sends one for those that wait, if there is a connection. */
@@ -274,7 +266,6 @@ void dv_session_give_up_barriers(divvy_client *client, int error, int64_t now);
 void dv_session_init(divvy_client *client);
 void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t now);
 void dv_session_answered(void *context, const dv_answer *answer, int64_t now);
-/* A server has said its tickTime. */
 void dv_session_tick_told(void *context, int64_t tick_ms, int64_t now);
 static inline bool dv_client_connected(const divvy_client *client) {
     return client->state == DIVVY_CONNECTED;
@@ -283,7 +274,6 @@ static inline bool dv_client_connected(const divvy_client *client) {
 static inline bool dv_client_can_delete(const divvy_client *client) {
     return client->link_up && (client->state == DIVVY_CONNECTED || client->fate == DV_FATE_LIVES_ON);
 }
-/* Moves the session's fate on, as its table allows. */
 void dv_fate_enter(divvy_client *client, dv_fate to);
 /* The client is closed: nothing is believed or waited for from now on. */
 void dv_session_closed(divvy_client *client);
@@ -293,7 +283,6 @@ void dv_session_reopened(divvy_client *client);
 void dv_session_reopen_later(divvy_client *client, int64_t now);
 /* Goes on, on a host's session that was given up, once nothing of ours is left on it. */
 void dv_session_revive(divvy_client *client, int64_t now);
-/* C4: heartbeats ask for these in turn. */
 void dv_own_node_add(divvy_client *client, dv_own_node *node);
 void dv_own_node_remove(divvy_client *client, dv_own_node *node);
 void dv_session_beaten(void *context, int error, const dv_reply *replies, size_t count, int64_t now);
@@ -303,8 +292,7 @@ int dv_client_end_error(const divvy_client *client);
 const char *dv_client_why(const divvy_client *client, int error);
 /* docs/protocol.md, C1: no ownership is believed at or after this time. From any thread. */
 bool dv_client_alive_at(const divvy_client *client, int64_t now);
-/* With the client lock held: whether anything can be believed at all; not before the first proof, nor after the
- * deadline. */
+/* Returns whether anything is believed: from the first proof to the deadline. With the client lock held. */
 static inline bool dv_client_believed(const divvy_client *client) {
     return atomic_load(&((divvy_client *)(uintptr_t)client)->alive_until) > 0;
 }
@@ -326,14 +314,12 @@ void dv_release_watch(divvy_client *client, size_t bytes);
 size_t dv_path_cost(const char *path);
 /* chroot + path, malloc'ed; "/" alone gives the chroot itself. */
 char *dv_client_path(const divvy_client *client, const char *path);
-/* Checks the path of a recipe whose nodes stand right below it. `what` is the recipe's name in the message.
- * Returns 0, or DIVVY_EINVAL. */
+/* Checks the path of a recipe, which `what` names in the message. Returns 0, or DIVVY_EINVAL. */
 int dv_client_check_directory(divvy_client *client, const char *what, const char *path);
 /* Checks a text that a recipe's user gave, such as its identifier. Returns 0, DIVVY_EINVAL (empty) or DIVVY_E2BIG. */
 int dv_client_check_text(const divvy_client *client, const char *recipe, const char *what, const char *text,
                          size_t most);
-/* Writes a node's path as the user knows it, without the chroot, as snprintf() would. NULL: writes "". Returns its
- * bytes. */
+/* Writes a node's path without the chroot, as snprintf() would; "" for NULL. Returns its bytes. */
 size_t dv_client_show_path(const divvy_client *client, const char *full, char *path, size_t path_bytes);
 /* "host-pid-n", never the same twice in this process; malloc'ed. */
 char *dv_client_default_identifier(void);
@@ -346,8 +332,7 @@ void dv_odd_answers_free(divvy_client *client);
 bool dv_client_quota_refuses(const divvy_client *client, const char *path, int64_t since);
 
 /* ---- client.c ---- */
-/* Opens a client on any backend. `looks`: it reads and writes, but owns nothing. So it needs no tick, and believes
- * nothing. Returns as divvy_client_open(). */
+/* Opens a client on any backend. `looks`: it owns nothing, so it needs no tick. Returns as divvy_client_open(). */
 int dv_client_open_on(divvy_client **out, const divvy_client_config *config, bool looks, dv_backend_new_fn make,
                       void *context);
 /* Opens a client that may own something. Exported for libdivvy_testing of the same version, and nobody else. */

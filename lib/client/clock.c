@@ -44,9 +44,8 @@ int64_t dv_clock_least_timeout_ms(int64_t tick_ms) {
     return ((tick_ms / 2 + LAG_MS + 20 + 1) * 100 + HOLDING_PARTS - 1) / HOLDING_PARTS;
 }
 
-/* Each heartbeat proves what was answered at least the guard before it. So what a client at rest has left, in the worst
- * case, is less by n + 1 intervals, where n intervals span the guard. The interval lies between T/10 and half as much
- * again, where it makes this the least. Those too short for pairs (C4) meet the halves of G by their number alone. */
+/* C4: the interval lies between T/10 and half as much again, where a client at rest has the most left (C2). Those too
+ * short for pairs meet the halves of G by their number alone. */
 int64_t dv_clock_heartbeat_ms(const dv_clock *clock) {
     int64_t least_ms = clock->timeout_ms / 10 > 0 ? clock->timeout_ms / 10 : 1;
     int64_t span_ms = dv_clock_guard_ms(clock) + least_ms / 20; /* and a round trip */
@@ -134,8 +133,7 @@ static void prove_by_write(dv_clock *clock, const dv_answer *write, int64_t now)
     for (size_t i = 0; i < clock->unproven_count; i++) clock->unproven[i] = clock->unproven[proven + i];
 }
 
-/* Answers that come close together count as one, and a list that is full all the same is thinned out: what is left out
- * can only make the clock say less. */
+/* Answers close together count as one, and a full list is thinned out: the clock can only say less for it. */
 static void remember(dv_clock *clock, const dv_answer *answer, int64_t now) {
     size_t count = clock->unproven_count;
     if (count && clock->unproven[count - 1].connection == clock->connection &&

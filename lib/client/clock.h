@@ -1,10 +1,6 @@
 /* The session clock: until when the servers certainly keep the session. SPDX-License-Identifier: Apache-2.0
  *
- * Pure arithmetic on what was sent and answered when; session.c feeds it and acts on it. docs/protocol.md, C1 to C4.
- *
- * A server passes on to the leader that it has heard of a session only when the leader pings it, so that an answered
- * request proves nothing yet. It is proven, to have prolonged the session at the leader, by two writes that were
- * committed through the same server long enough after it, or by one through any server on a later connection. */
+ * Pure arithmetic on what was sent and answered when; session.c feeds it and acts on it. docs/protocol.md, C1 to C4. */
 #ifndef DV_CLOCK_H
 #define DV_CLOCK_H
 
@@ -56,7 +52,6 @@ int64_t dv_clock_guard_ms(const dv_clock *clock);
 int64_t dv_clock_margin_ms(const dv_clock *clock);
 /* C4: H, how often an idle session beats. */
 int64_t dv_clock_heartbeat_ms(const dv_clock *clock);
-/* C4: when the next heartbeat is due, if nothing is written before. */
 int64_t dv_clock_next_beat(const dv_clock *clock);
 
 #endif

@@ -17,8 +17,7 @@ typedef struct dv_message {
 void dv_message_begin(dv_message *frame);
 void dv_message_end(dv_message *frame);
 
-/* Keeps a message for divvy_client_error() of this thread, and gives `error`, so that callers can end with it: as a
- * macro, so that compilers and clang-tidy see which one it is. */
+/* Keeps a message for this thread's divvy_client_error(), and gives `error`: a macro, so that tools see which it is. */
 #define dv_fail(client, error, ...) (dv_fail_text((client), __VA_ARGS__), dv_failed(error))
 static inline int dv_failed(int error) { /* A function's value may be left unused, an operand's not. */
     return error;

@@ -50,7 +50,6 @@ void dv_client_clear_wake(divvy_client *client) {
     while (read(client->wake_fd, &count, sizeof count) < 0 && errno == EINTR) continue;
 }
 
-/* The earliest timer may have come before what the loop waits for; in manual mode the caller's poll must return. */
 void dv_client_wake_early(divvy_client *client) {
     bool early = dv_timers_next_at(&client->timers) < client->sleeping_until;
     bool due = client->config.manual && client->callbacks && !client->processing;

@@ -1,5 +1,4 @@
-/* The loop: events, timers and callbacks, one piece of work after the other; and waiting for what it does.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The loop: events, timers and callbacks, one at a time; and waiting for them. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <limits.h>
 #include <poll.h>
@@ -20,8 +19,7 @@ static int run_timers(divvy_client *client, int64_t now) {
     return count;
 }
 
-/* C5: a session given up is ended, lest it come back and keep nodes of ours alive, or ask servers that refuse it again
- * and again. After a loss a new one is opened. */
+/* C5: a session given up is ended, lest it come back and keep nodes of ours alive. After a loss a new one is opened. */
 static void close_session(divvy_client *client) {
     const dv_znode_backend *backend = client->znode->backend;
     backend->close(client->znode);
@@ -161,8 +159,7 @@ static void sleep_on_change(divvy_client *client, int64_t left_ms) {
     dv_condition_wait(&client->changed, &client->lock, dv_monotonic_ms() + left_ms);
 }
 
-/* Warns of a loop that is driven late, before it does what was due. A client that is connected always has a timer, its
- * next heartbeat: so the first one says when we were to be called. */
+/* Warns of a loop that is driven late. A connected client always has a timer, its next heartbeat, to tell by. */
 static void note_late(divvy_client *client) {
     enum { LATE_LEAST_MS = 100 };
     if (!client->clock.timeout_ms || client->end_error || !client->timers.first) return;
@@ -257,8 +254,7 @@ int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *c
 
 /* ---- manual mode ---- */
 
-/* Manual mode: waits until this thread may drive the loop. Returns false when the deadline passed before, or the client
- * closes. */
+/* Waits until this thread may drive the loop. Returns false at the deadline, or when the client closes. */
 static bool drive(divvy_client *client, int64_t deadline) {
     assert(client->config.manual);
     while (client->processing && client->life == DV_CLIENT_OPEN) {

@@ -1,5 +1,4 @@
-/* Metrics: what a client and the objects on it have done, and have now; and their text. SPDX-License-Identifier:
- * Apache-2.0 */
+/* Metrics: the text of what a client and its objects have done, and have now. SPDX-License-Identifier: Apache-2.0 */
 #include "client/metrics.h"
 
 #include <assert.h>
@@ -196,7 +195,6 @@ static void put_pool_states(dv_metrics_writer *w, const dv_metrics *m) {
     }
 }
 
-/* Writes one number of each pool. */
 #define PUT_POOLS(w, m, name, help, field)                                      \
     do {                                                                        \
         FAMILY((w), (name), GAUGE, NULL, (help));                               \

@@ -1,8 +1,7 @@
 /* Metrics: what a client and the objects on it have done, and have now. SPDX-License-Identifier: Apache-2.0
  *
- * divvy_metrics_write() shows them. The client counts for locks, semaphores and registries, since these come and go and
- * a counter must not fall. A partitioner counts for itself, and adds its own when they are shown. docs/operations.md
- * says what each metric means. All of it is read and changed with the client lock held. */
+ * The client counts for locks, semaphores and registries, since these come and go and a counter must not fall; a
+ * partitioner counts for itself. docs/operations.md says what each means. With the client lock held. */
 #ifndef DV_METRICS_H
 #define DV_METRICS_H
 
@@ -73,7 +72,6 @@ typedef struct {
     size_t pool_count, pool_room;
 } dv_metrics;
 
-/* An object that has metrics. */
 typedef struct dv_metrics_source {
     struct dv_metrics_source *next, **link;
     void (*gather)(struct dv_metrics_source *source, dv_metrics *to, int64_t now); /* adds its own */

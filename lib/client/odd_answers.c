@@ -1,5 +1,4 @@
-/* Odd answers: telling the user of what servers throttle, refuse for now, or say in codes that nobody knows.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Odd answers: telling the user of them. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +19,7 @@ static const char *verb_of(const dv_odd_answer *answer) {
 
 /* ---- codes ---- */
 
-/* Returns whether the user is to hear of the code: once a minute. More codes than there is room for are told more
- * often. */
+/* Returns whether to tell of the code: once a minute, or more often where there are more codes than places. */
 static bool is_to_be_told(dv_odd_answers *odd, int code, int64_t now) {
     size_t i = 0;
     while (i < DV_ODD_CODES && odd->codes[i].code != code) i++;

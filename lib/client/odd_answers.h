@@ -1,5 +1,4 @@
-/* Odd answers: telling the user of what servers throttle, refuse for now, or say in codes that nobody knows.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Odd answers: what servers throttle, refuse for now, or say in unknown codes. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_ODD_ANSWERS_H
 #define DV_ODD_ANSWERS_H
 

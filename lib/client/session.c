@@ -71,7 +71,6 @@ void dv_own_node_remove(divvy_client *client, dv_own_node *node) {
     node->link = NULL;
 }
 
-/* Our nodes are asked for in turn. */
 static dv_own_node *next_own_node(divvy_client *client) {
     dv_own_node *node = client->own_nodes;
     if (!node) return NULL;
@@ -152,8 +151,7 @@ static void end_session(divvy_client *client, divvy_session_state state, int err
     dv_tell_listeners(client, DV_SESSION_LOST, now);
 }
 
-/* Its nodes are gone, or will go by themselves. Requests under way end. An owned client closes it, and opens a new one
- * after a loss. */
+/* Ends its requests, as its nodes go by themselves. One of our own is closed, and after a loss a new one opened. */
 static void bury_session(divvy_client *client, int error, int64_t now) {
     if (client->fate == DV_FATE_LIVES_ON) dv_fate_enter(client, DV_FATE_BURIED);
     assert(client->fate == DV_FATE_BURIED);
@@ -168,8 +166,7 @@ void dv_client_abandon(divvy_client *client, int error, int64_t now) {
     dv_again_end(client->znode, error, now);
 }
 
-/* C5: no server has said so, but the session may be over by now; what was owned is not worked on any longer. A session
- * of our own is closed, lest it come back and keep nodes of ours alive; on a host's they are deleted one by one. */
+/* C5: the session may be over by now. One of our own is closed (loop.c); on a host's our nodes are deleted. */
 static void give_up(divvy_client *client, divvy_session_state state, int error, const char *reason, int64_t now) {
     assert(!client->end_error);
     bool lives_on = client->znode->attached && state == DIVVY_LOST;

@@ -19,8 +19,7 @@ static dv_timer *merge(dv_timers *heap, dv_timer *a, dv_timer *b) {
     return root;
 }
 
-/* Makes one tree of a list of siblings: pairs from the left, then all pairs from the right. The pairs are what bounds
- * the costs; NULL for an empty list. */
+/* Makes one tree of siblings, NULL of none: pairs from the left, which bounds the costs, then these from the right. */
 static dv_timer *merge_siblings(dv_timers *heap, dv_timer *first) {
     dv_timer *pairs = NULL, *all = NULL;
     while (first) {

@@ -1,8 +1,7 @@
 /* Timers: a heap of those that are set, earliest first. SPDX-License-Identifier: Apache-2.0
  *
- * A pairing heap, whose nodes are the timers themselves: setting one allocates nothing, and so cannot fail. n timers
- * cost O(n log n) comparisons to be set and fired, or cancelled, in any order. The heap knows no clock and runs
- * nothing. */
+ * A pairing heap, whose nodes are the timers themselves: setting one cannot fail. n timers cost O(n log n) comparisons
+ * to be set and fired, or cancelled, in any order. The heap knows no clock and runs nothing. */
 #ifndef DV_TIMERS_H
 #define DV_TIMERS_H
 
