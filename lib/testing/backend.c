@@ -1,7 +1,4 @@
-/* The seam on the in-memory ensemble. SPDX-License-Identifier: Apache-2.0
- *
- * What the native library does happens in client.c, at the ensemble's times. This side runs with the client lock
- * held, at its own: between the two stand the client's queue, and the events posted to it. */
+/* The seam on the in-memory ensemble. The native library's part is in client.c. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

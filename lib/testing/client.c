@@ -1,5 +1,4 @@
-/* A client as the native library is one: connects, pings, finds dead links, sets its watches again.
- * SPDX-License-Identifier: Apache-2.0 */
+/* A client as the native library is one: connects, pings, sets watches again. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -200,7 +199,6 @@ void dv_mem_client_lost(dv_mem_client *client) {
         dv_mem_post_news(client, &(dv_session_news){.state = DIVVY_SUSPENDED});
         fail_sent(client, DIVVY_ECONNECTION);
     }
-    /* After a round of all servers it waits a little. */
     int64_t wait_ms = 0;
     int round = client->preferred >= 0 ? 1 : client->mem->server_count;
     if (++client->failures % round == 0 && !was_connected) wait_ms = client->timeout_ms / 60 + 1;
@@ -209,8 +207,7 @@ void dv_mem_client_lost(dv_mem_client *client) {
 
 /* ---- living ---- */
 
-/* Silence of two thirds of the timeout is the end of a link; a third without anything sent asks for a ping, but not
- * while a request is under way. */
+/* Ends a link after two thirds of the timeout in silence; pings a third after the last request, if all are answered. */
 static bool on_timer(dv_mem *mem, dv_mem_event *event) {
     dv_mem_client *client = event->client;
     if (!client->timer_at || client->timer_at > mem->now) return false;

@@ -1,12 +1,9 @@
-/* The clocks: of the ensemble, of its servers, and of each client; with the lock that reads the first, and the trace.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The clocks of the ensemble, its servers and each client; the lock; the trace. SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/threads.h"
 #include "testing/ensemble.h"
-
-/* ---- of the ensemble, and of its servers ---- */
 
 int64_t dv_mem_clock_ms(void) {
     return dv_clock_ms(CLOCK_BOOTTIME);
@@ -48,8 +45,6 @@ void dv_mem_trace(const dv_mem *mem, const char *format, ...) {
     trace(mem, format, arguments);
     va_end(arguments);
 }
-
-/* ---- of a client ---- */
 
 static int64_t shown_after(const dv_mem_client *client, int64_t passed_ms) {
     return client->clock_at + passed_ms + passed_ms * client->clock_ppm / 1000000;

@@ -1,5 +1,4 @@
-/* A client's connection, as both sides have it: what passes over it, its end, and the watches that are set by it.
- * SPDX-License-Identifier: Apache-2.0 */
+/* A client's connection, for both sides: messages, watches set by it, its end. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
 #include "testing/ensemble.h"
@@ -20,8 +19,6 @@ void dv_mem_conn_send(dv_mem_conn *conn, int side, dv_mem_request *request, dv_m
     int64_t delay_ms = dv_mem_between(mem, mem->config.client_delay_min_ms, mem->config.client_delay_max_ms);
     dv_mem_channel_send(mem, &conn->channel, side, dv_mem_client_cut(conn->client, side), delay_ms, message);
 }
-
-/* ---- watches ---- */
 
 void dv_mem_watch_set(dv_mem_conn *conn, dv_mem_path *path, bool of_children) {
     dv_mem_watch **first = &path->places[conn->server->id].watches;
@@ -67,9 +64,8 @@ bool dv_mem_conn_may_read(const dv_mem_conn *conn, dv_mem_access access) {
     return access.acl != DIVVY_ACL_CREATOR || (conn->identity && conn->identity == access.identity);
 }
 
-/* Fires the watches at a path. A connection that watches both a node and its children is told once of its deletion. A
- * client that may not read the node loses its watch and is told nothing, as since the fix of CVE-2024-23944, which
- * Debian's servers have. */
+/* Tells a connection once of a deletion, even if it watches the node and its children. One that may not read the node
+ * loses its watch and is told nothing, as since the fix of CVE-2024-23944, which Debian's servers have. */
 void dv_mem_watch_fire(dv_mem *mem, const dv_mem_server *server, dv_mem_path *path, dv_mem_access access,
                        dv_watch_kind kind) {
     bool data = kind != DV_WATCH_CHILDREN, children = kind == DV_WATCH_CHILDREN || kind == DV_WATCH_DELETED;
@@ -88,8 +84,6 @@ void dv_mem_watch_fire(dv_mem *mem, const dv_mem_server *server, dv_mem_path *pa
         w = next;
     }
 }
-
-/* ---- its end ---- */
 
 dv_mem_request *dv_mem_conn_take(dv_mem_conn *conn) {
     dv_mem_request *request = conn->queue;

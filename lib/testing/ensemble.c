@@ -149,7 +149,6 @@ void divvy_testing_ensemble_destroy(divvy_testing_ensemble *mem) {
 
 /* ---- turns ---- */
 
-/* Callbacks wait while one runs. */
 static bool has_work_now(const divvy_client *c) {
     return c->events || (c->callbacks && !c->in_callback);
 }
@@ -199,8 +198,7 @@ static dv_mem_client *next_turn(dv_mem *mem, const dv_mem_client *but, int64_t *
     return best;
 }
 
-/* A client that closed itself in its turn is gone after it. One that could do nothing, whatever it was that it had to
- * do, is left alone for a moment, lest time stand still. */
+/* Leaves a client that could do nothing alone for a moment, lest time stand still. It may be gone after its turn. */
 static void give_turn(dv_mem *mem, dv_mem_client *client) {
     mem->turn_after = client;
     client->busy = true;

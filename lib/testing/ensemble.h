@@ -1,8 +1,7 @@
 /* The in-memory ensemble, as its files see each other. SPDX-License-Identifier: Apache-2.0
  *
- * Everything that happens is an event in one heap, ordered by time and then by the order of asking. Servers have trees
- * and logs of their own; what passes between them, and between them and clients, passes as events over channels that
- * behave as TCP connections do. docs/architecture.md has the picture.
+ * Everything that happens is an event in one heap, by time, then by the order of asking. Messages are events that pass
+ * over channels, which behave as TCP connections do. docs/architecture.md has the picture.
  *
  * Words: an *index* is a transaction's place in the order of all transactions; *applied* is the last index that a
  * server's tree shows, *logged* the last one that it has on disk. */
@@ -41,9 +40,7 @@ void dv_mem_conn_send(dv_mem_conn *conn, int side, dv_mem_request *request, dv_m
 void dv_mem_conn_close(dv_mem_conn *conn, int side);
 /* Takes the first of the requests that wait for their answers at the server. */
 dv_mem_request *dv_mem_conn_take(dv_mem_conn *conn);
-/* Returns whether the wire does not carry that direction now. */
 bool dv_mem_client_cut(const dv_mem_client *client, int direction);
-/* Runs a message from a client at its server. */
 bool dv_mem_conn_run_request(dv_mem *mem, dv_mem_event *event);
 /* Goes on once the leader has said whether the session of a client that came here lives. */
 void dv_mem_conn_validated(dv_mem_conn *conn, bool valid);
@@ -56,7 +53,6 @@ bool dv_mem_conn_may_read(const dv_mem_conn *conn, dv_mem_access access);
 
 typedef enum { DV_MEM_LOOKING, DV_MEM_FOLLOWING, DV_MEM_LEADING } dv_mem_role;
 
-/* The connection of a follower to its leader. */
 struct dv_mem_link {
     unsigned refs;
     dv_mem_channel channel;
@@ -135,7 +131,6 @@ dv_mem_link *dv_mem_link_new(dv_mem_server *follower, dv_mem_server *leader);
 /* Makes a message from one side, which the caller fills in before it sends it. */
 dv_mem_event *dv_mem_link_message(dv_mem_link *link, int side, int kind);
 void dv_mem_link_send(dv_mem_event *message);
-/* Sends one that says no more than an index. */
 void dv_mem_link_tell(dv_mem_link *link, int side, int kind, int64_t index);
 void dv_mem_link_close(dv_mem_link *link, int side);
 
@@ -151,7 +146,6 @@ void dv_mem_leader_request(dv_mem_server *leader, dv_mem_request *request);
 void dv_mem_propose(dv_mem_server *leader, dv_mem_txn *txn);
 /* Carries out an operation as an administrator. Takes what it holds. Returns its error. */
 int dv_mem_administer(dv_mem_server *leader, dv_mem_op op);
-/* Releases what only leaders have. */
 void dv_mem_unlead(dv_mem_server *server);
 
 /* tracker.c: the sessions that live, as the leader has it */
@@ -160,7 +154,6 @@ void dv_mem_track_touch(dv_mem_server *leader, dv_mem_session *session);
 bool dv_mem_track_lives(const dv_mem_server *leader, const dv_mem_session *session);
 /* Notes that a client was heard of at this server. */
 void dv_mem_touch(dv_mem_server *server, dv_mem_session *session);
-/* Begins to close a session by the leader's will. */
 void dv_mem_expire(dv_mem_server *leader, dv_mem_session *session);
 
 /* prepare.c: the effect of a request behind all that was proposed before */
@@ -213,8 +206,7 @@ struct dv_mem_client {
     dv_mem_deferred deferred;
     /* its clock: `clock_at` + what passed since `clock_since` */
     int64_t clock_at, clock_since, clock_ppm;
-    /* The difference to the real clock, for readers without the mutex. DV_MEM_BENT: the clock runs at a speed of
-     * its own. */
+    /* The difference to the real clock, for readers without the mutex. DV_MEM_BENT: a clock with its own speed. */
     _Atomic(int64_t) clock_ahead_ms;
     int64_t no_turn_before;
     int64_t turn_timer, turn_at; /* a timer of the client's clock, and when that is */
@@ -347,7 +339,6 @@ int64_t dv_mem_wall_clock_ms(const dv_mem_server *server);
 int64_t dv_mem_client_now(const dv_mem_client *client);
 /* Returns the same with the real clock, from any thread. */
 int64_t dv_mem_client_real_now(dv_mem_client *client);
-/* Sets a clock that shows `at` now, and gains so much from now on. */
 void dv_mem_client_set_clock(dv_mem_client *client, int64_t at, int64_t parts_per_million);
 /* Returns the first moment of the ensemble at which the client's clock shows `at`, or later. */
 int64_t dv_mem_client_when(const dv_mem_client *client, int64_t at);

@@ -11,7 +11,6 @@ static dv_mem_client *of(const divvy_client *client) {
     return (dv_mem_client *)(void *)client->znode;
 }
 
-/* Returns the result when the lock is given back. */
 static int leave(dv_mem *mem, int result) {
     dv_mem_unlock(mem);
     return result;
@@ -155,7 +154,6 @@ int divvy_testing_set_wall_clock(divvy_testing_ensemble *mem, unsigned server, i
     return leave(mem, 0);
 }
 
-/* Loses all messages on the way from one server to the other. */
 static void cut_channels(dv_mem *mem, unsigned from, unsigned to) {
     dv_mem_server *a = &mem->servers[from], *b = &mem->servers[to];
     if (a->link && a->link->leader == b) dv_mem_channel_cut(&a->link->channel, 0);

@@ -1,5 +1,4 @@
-/* A follower: catches up with its leader, logs, applies, and ships what it heard of sessions.
- * SPDX-License-Identifier: Apache-2.0 */
+/* A follower: catches up with its leader, logs, applies, reports sessions. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
 #include "testing/ensemble.h"

@@ -1,5 +1,4 @@
-/* The leader: gives transactions their order, commits what a quorum has logged, and hears of sessions from its
- * followers. SPDX-License-Identifier: Apache-2.0 */
+/* The leader: orders transactions, and commits what a quorum has logged. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,7 +178,6 @@ static void purge_containers(dv_mem_server *leader) {
     }
 }
 
-/* Every half tick the followers are pinged, every tick the quorum is counted, every minute containers are looked at. */
 static bool on_half_tick(dv_mem *mem, dv_mem_event *event) {
     enum { CONTAINERS_EVERY_MS = 60000 };
     dv_mem_server *leader = event->server;

@@ -1,5 +1,4 @@
-/* Clients, connections, links, requests, replies and transactions: counted references, released with what they hold.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Counted references to clients, connections, links, requests and transactions. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -1,5 +1,4 @@
-/* The parts of the in-memory ensemble: paths, sessions, trees, events, channels, messages.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the in-memory ensemble: paths, sessions, trees, events, messages. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_MEM_MODEL_H
 #define DV_MEM_MODEL_H
 
@@ -143,8 +142,7 @@ typedef struct {
     dv_stat stat; /* set: the node as it left it; the same on all servers that have applied it */
 } dv_mem_step;
 
-/* A transaction: the leader proposes it, and every server applies it. A failed request makes one too, which does
- * nothing. */
+/* A transaction: the leader proposes it, and every server applies it. A failed request makes an empty one. */
 struct dv_mem_txn {
     unsigned refs;
     int64_t index, zxid;
@@ -159,7 +157,6 @@ struct dv_mem_txn {
 
 dv_mem_txn *dv_mem_txn_new(dv_mem_session *session, dv_mem_request *request);
 dv_mem_step *dv_mem_txn_add(dv_mem_txn *txn, dv_mem_step_kind kind, dv_mem_path *path);
-/* Takes back the steps, as nothing of it is to be done. */
 void dv_mem_txn_clear(dv_mem *mem, dv_mem_txn *txn);
 void dv_mem_txn_unref(dv_mem *mem, dv_mem_txn *txn);
 
@@ -169,7 +166,6 @@ void dv_mem_tree_free(dv_mem *mem, int server);
 void dv_mem_tree_apply(dv_mem *mem, dv_mem_server *server, dv_mem_txn *txn);
 dv_stat dv_mem_node_stat(const dv_mem_node *node);
 
-/* Watches that connections have set on a server. */
 struct dv_mem_watch {
     dv_mem_conn *conn;
     dv_mem_path *path;
@@ -220,11 +216,9 @@ void dv_mem_event_free(dv_mem *mem, dv_mem_event *event);
 void dv_mem_event_push(dv_mem *mem, dv_mem_event *event, int64_t at);
 /* Runs the first of the heap. False: it was stale, or its actor is stopped; nothing happened. */
 bool dv_mem_event_run_first(dv_mem *mem);
-/* Delivers the events that waited for a stopped process, in their order. Chance decides which of them and of its
- * timers a server looks at first. Only timers that watch a silent connection come after them: what lies in a socket
- * is no silence. */
+/* Delivers the events that waited for a stopped process, in order; chance mixes in its timers. Only those that watch a
+ * silent connection come after them: what lies in a socket is no silence. */
 void dv_mem_events_resume(dv_mem *mem, dv_mem_deferred *deferred);
-/* Sets a timer of a server's role. */
 dv_mem_event *dv_mem_server_timer(dv_mem *mem, dv_mem_server *server, int64_t at,
                                   bool (*run)(dv_mem *mem, dv_mem_event *event));
 
@@ -305,7 +299,6 @@ typedef struct {
     dv_stat stat;
 } dv_mem_result;
 
-/* From a server to a client. */
 typedef enum { DV_MEM_CONNECTED, DV_MEM_ANSWER, DV_MEM_PONG, DV_MEM_FIRED, DV_MEM_AUTH_REFUSED } dv_mem_reply_kind;
 struct dv_mem_reply {
     dv_mem_reply_kind kind;

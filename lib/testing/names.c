@@ -142,8 +142,7 @@ void dv_mem_blob_unref(dv_mem_blob *blob) {
     if (blob && --blob->refs == 0) free(blob);
 }
 
-/* ---- identities: who authenticated with the same credentials is the same ---- */
-
+/* Returns the same number to all that authenticate with the same credentials. */
 uint32_t dv_mem_identity(dv_mem *mem, const char *auth) {
     for (uint32_t i = 0; i < mem->identity_count; i++) {
         if (strcmp(mem->identities[i], auth) == 0) return i + 1;
@@ -154,8 +153,7 @@ uint32_t dv_mem_identity(dv_mem *mem, const char *auth) {
     return ++mem->identity_count;
 }
 
-/* ---- sessions: they are few and small, and kept until the end ---- */
-
+/* Keeps it until the end: sessions are few and small. */
 dv_mem_session *dv_mem_session_new(dv_mem *mem, int server, int64_t timeout_ms) {
     dv_mem_session *s = dv_mem_alloc(sizeof *s + (size_t)mem->server_count * sizeof(dv_mem_seat));
     mem->sessions = dv_mem_grow(mem->sessions, mem->session_count, &mem->session_room, sizeof(dv_mem_session *));

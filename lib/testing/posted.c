@@ -1,5 +1,4 @@
-/* Events that the native side posts to the client's queue: news of the session, fired watches, answers.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Events posted to our client: session news, fired watches, answers. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,6 @@
 static void post(dv_mem_client *client, dv_event *event) {
     client->znode.sink.post(client->znode.sink.queue, event);
 }
-
-/* ---- news ---- */
 
 typedef struct {
     dv_event event;
@@ -39,8 +36,6 @@ void dv_mem_post_news(dv_mem_client *client, const dv_session_news *news) {
     post(client, &e->event);
 }
 
-/* ---- watches ---- */
-
 typedef struct {
     dv_event event;
     dv_mem_client *client;
@@ -60,8 +55,6 @@ void dv_mem_post_fired(dv_mem_client *client, const dv_mem_path *path, dv_watch_
     strcpy(e->path, path->text);
     post(client, &e->event);
 }
-
-/* ---- operations ---- */
 
 void dv_mem_pending_free(dv_mem_pending *pending) {
     dv_mem *mem = pending->client->mem;

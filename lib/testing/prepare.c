@@ -1,6 +1,4 @@
-/* The effect of a request, decided by the leader before it proposes. The leader looks at the tree as it will be
- * once all earlier proposals are applied. Changes on the way are kept by path for that.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The effect of a request on the tree as earlier proposals will leave it. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,7 +137,6 @@ static bool is_below(const dv_mem_path *path, const char *top) {
     return strncmp(path->text, top, bytes) == 0 && path->text[bytes] == '/';
 }
 
-/* Returns whether one node more at that path would be too many. */
 static bool quota_refuses(const prepared *p, const dv_mem_path *path) {
     const char *top = p->mem->quota_path;
     if (!top || !is_below(path, top)) return false;

@@ -1,5 +1,4 @@
-/* A small generator of random numbers, the same on every machine: xoshiro256** seeded by splitmix64.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Random numbers, the same on every machine: xoshiro256** seeded by splitmix64. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_MEM_PRNG_H
 #define DV_MEM_PRNG_H
 

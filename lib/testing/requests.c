@@ -1,5 +1,4 @@
-/* A server's part in a client's requests: in order, reads behind the session's own writes.
- * SPDX-License-Identifier: Apache-2.0 */
+/* A client's requests at a server: in order, reads behind its own writes. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +56,6 @@ static void tell_missed(dv_mem_conn *conn, dv_mem_path *path, const dv_mem_node 
     if (!hidden) dv_mem_conn_fire(conn, path, kind);
 }
 
-/* Sets what a client watched before it was disconnected, and tells it at once of the changes that it has missed. */
 static void set_watches(dv_mem_conn *conn, const dv_mem_request *request) {
     for (size_t i = 0; i < request->count; i++) {
         dv_mem_path *path = request->ops[i].path;
@@ -191,7 +189,6 @@ static void resume_session(dv_mem_conn *conn, int64_t id) {
     }
 }
 
-/* Ends a connection over which nothing has come for the session's timeout. */
 static bool on_idle(dv_mem *mem, dv_mem_event *event) {
     dv_mem_conn *conn = event->conn;
     if (!conn->accepted) return false;

@@ -213,7 +213,6 @@ static bool is_looking(const dv_mem_server *server) {
     return server->up && !server->paused && server->role == DV_MEM_LOOKING && !server->link;
 }
 
-/* Returns whether `a` has the newer log: it followed the newer leader, or the same one and has more. */
 static bool knows_more(const dv_mem_server *a, const dv_mem_server *b) {
     return a->epoch > b->epoch || (a->epoch == b->epoch && a->logged_zxid > b->logged_zxid);
 }
@@ -226,7 +225,6 @@ static bool votes_for(const dv_mem_server *voter, const dv_mem_server *candidate
     return is_looking(voter) && can_talk(candidate, voter) && !knows_more(voter, candidate);
 }
 
-/* Returns whether `candidate` has a quorum of servers that look, hear it, and know nothing that it does not. */
 static bool can_win(const dv_mem_server *candidate) {
     unsigned votes = 0;
     for (int i = 0; i < candidate->mem->server_count; i++) {

@@ -1,5 +1,4 @@
-/* The leader's tracker of sessions: who was not heard of for its timeout, to the end of a tick, is to be closed.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The leader ends sessions silent for their timeout, to the end of a tick. SPDX-License-Identifier: Apache-2.0 */
 #include "testing/ensemble.h"
 
 /* ZooKeeper's ExpiryQueue: always up, to the next bucket. */

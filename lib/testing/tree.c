@@ -81,8 +81,6 @@ dv_stat dv_mem_node_stat(const dv_mem_node *node) {
     };
 }
 
-/* ---- transactions ---- */
-
 static void apply_create(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn, const dv_mem_step *step) {
     dv_mem_node *parent = step->path->parent->places[server->id].node;
     assert(parent && !step->path->places[server->id].node);
