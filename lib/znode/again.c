@@ -1,5 +1,4 @@
-/* Requests that a server has not carried out for now, and those of unknown outcome. SPDX-License-Identifier: Apache-2.0
- */
+/* Requests that were put off, and those of unknown outcome. SPDX-License-Identifier: Apache-2.0 */
 #include "znode/again.h"
 
 #include <assert.h>
@@ -8,8 +7,7 @@
 
 #include "znode/znode.h"
 
-/* B11, B12. A throttled request waits longer each time; what somebody has to change is asked for at a steady pace,
- * which is slower the more of it there is. */
+/* B10 to B12. */
 enum { THROTTLED_MIN_MS = 20, THROTTLED_MAX_MS = 500, UNKNOWN_MS = 250, TOLD_MS = 2000 };
 enum { TRIES_MAX = 16, UNKNOWN_READS_MAX = 8 };
 
@@ -128,7 +126,6 @@ static bool is_about(const dv_sent *s) {
     return s->ops[0].kind == DV_CREATE || s->ops[0].kind == DV_SET;
 }
 
-/* Takes an answer that is no ordinary one. */
 static void take_odd(dv_sent *s, int raw, int64_t now) {
     dv_again *again = &s->znode->again;
     dv_answer_meaning meaning = dv_answer_of(dv_answer_code(raw));

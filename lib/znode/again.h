@@ -1,9 +1,4 @@
-/* Requests that a server has not carried out for now, and those of unknown outcome. SPDX-License-Identifier: Apache-2.0
- *
- * All requests of recipes pass through here (dv_znode_submit(), dv_znode_multi()), and so do their answers. What a
- * server throttled is sent again after a moment; what it refused for now comes back to its recipe after a while as
- * DIVVY_EQUOTA; what it answered by a code that says nothing comes back as a lost answer. docs/protocol.md, B10 to B12.
- */
+/* Requests that were put off, and those of unknown outcome: B10 to B12. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_AGAIN_H
 #define DV_AGAIN_H
 

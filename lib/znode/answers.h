@@ -6,7 +6,6 @@
 
 #include "divvy/error.h"
 
-/* A kind of answer. Recipes decide by the kind, and never by a server's number. */
 typedef enum {
     DV_VERDICT_DONE,
     DV_VERDICT_NOT_DONE, /* certain not to have happened; the error says why */
@@ -17,8 +16,7 @@ typedef enum {
     DV_VERDICT_MAYBE,    /* a write may have happened: as when its answer is lost. A read is sent again */
 } dv_answer_verdict;
 
-/* X(name, code, verdict, error): the codes of ZooKeeper 3.5 to 3.9, and those that the native client makes. The error
- * is what a recipe is given, if it is given any. A code that does not stand here is DV_VERDICT_MAYBE. */
+/* X(name, code, verdict, error): the error is given to recipes, if any is. Other codes are DV_VERDICT_MAYBE. */
 #define DV_ANSWERS(X)                                         \
     X(OK, 0, DONE, 0)                                         \
     X(SYSTEMERROR, -1, MAYBE, DIVVY_ECONNECTION)              \
@@ -64,14 +62,11 @@ typedef struct {
     const char *name; /* NULL: the code is not in the table */
 } dv_answer_meaning;
 
-/* Returns what a server's code means. */
 dv_answer_meaning dv_answer_of(int code);
 
-/* Returns the error of an answer as a backend gives it: a DIVVY_E*, or where again.c has to decide, the code itself in
- * a form that dv_answer_is_raw() knows. */
+/* Returns a DIVVY_E*, or where again.c has to decide, a raw error, from which dv_answer_code() reads the code. */
 int dv_answer_error(int code);
 bool dv_answer_is_raw(int error);
-/* Returns the code of such an error. */
 int dv_answer_code(int error);
 /* Returns the name of an error as logs show it, be it raw or not. */
 const char *dv_answer_errname(int error);

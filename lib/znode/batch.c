@@ -1,8 +1,4 @@
-/* Creates and deletes, many as few requests: docs/protocol.md, B1 and B4. SPDX-License-Identifier: Apache-2.0
- *
- * A create that is a request of its own goes as create2, whose answer has the new node's Stat, or as createContainer.
- * Not all servers know these (docs/compatibility.md). Then a container becomes a persistent node, and a create becomes
- * a multi of one, behind which the node is looked at for its Stat (B8). */
+/* Many creates or deletes as few requests; creates where servers lack create2. SPDX-License-Identifier: Apache-2.0 */
 #include "znode/batch.h"
 
 #include <assert.h>
@@ -104,8 +100,7 @@ static void miss(dv_znode *znode, dv_optional *request) {
                         "costs a round trip more for each");
 }
 
-/* B8: such a server may close the connection without an answer. A connection can end for any other reason, too, so it
- * takes two. To be wrong costs create2 a round trip for each node, and containers that directories stay. */
+/* B8: it takes two, as any connection may end. To be wrong costs a round trip a create, or leaves directories. */
 static void note_death(dv_znode *znode, dv_optional *request, uint64_t connection) {
     if (request->works || request->missing || (request->deaths && request->connection == connection)) return;
     request->connection = connection;
@@ -185,7 +180,7 @@ static void finish_group(batch_group *g, int error, const dv_stat *stat, int64_t
 
 static void probe_czxid(batch_group *g, int64_t now);
 
-/* B1: all nodes of one multi were made by one transaction, so the czxid of one is the czxid of all. */
+/* B1: the czxid of one node is that of all. */
 static void on_probe(void *context, const dv_reply *reply, int64_t now) {
     batch_group *g = context;
     assert(g->probe < g->count);
@@ -222,7 +217,7 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
     } else if (decided || g->count == 1) {
         finish_group(g, error, NULL, now);
     } else {
-        /* B4: nothing of it was done. One by one, so that each gets its own answer. */
+        /* B4. */
         for (size_t i = 0; i < g->count; i++) send_single(g->znode, g->entries[i]);
         free(g);
     }
@@ -262,7 +257,7 @@ static void send_group(dv_znode *znode, batch_entry **entries, size_t count) {
     for (size_t i = 0; i < count; i++) send_single(znode, entries[i]);
 }
 
-/* B1: neighbours of one kind form a multi under the limits, so the order of writes stays as it was asked for. */
+/* B1. */
 static void flush_writes(dv_znode *znode) {
     batch_entry *group_entries[GROUP_OPS_MAX];
     size_t count = 0, bytes = 0;

@@ -34,8 +34,7 @@ static bool code_point_refused(uint32_t code_point) {
            (code_point >= 0xd800 && code_point <= 0xf8ff) || code_point >= 0xfff0;
 }
 
-/* The byte that "%XX" at `at` stands for, or 0 where no escape stands. "%00" is none: a name has no NUL in it, so the
- * encoder never writes it, and decoding it would cut the name short. */
+/* Returns the byte that "%XX" at `at` stands for, or 0 where no escape stands, as N4 says of "%00". */
 static unsigned char escape_value(const char *at) {
     if (at[0] != '%') return 0;
     int high = dv_hex_value(at[1]);
@@ -48,7 +47,6 @@ static bool is_dots(const char *component, size_t bytes) {
     return (bytes == 1 && component[0] == '.') || (bytes == 2 && component[0] == '.' && component[1] == '.');
 }
 
-/* N2: writes the byte as '%' and two hex digits. */
 static void put_escaped(writer *w, unsigned char byte) {
     static const char digits[] = "0123456789ABCDEF";
     writer_put(w, '%');
@@ -59,8 +57,7 @@ static void put_escaped(writer *w, unsigned char byte) {
 /* N2: returns whether the character at `at` has to be escaped, in a name that is not "." or "..". */
 static bool must_escape(const char *at, uint32_t code_point) {
     if (code_point == '/' || code_point_refused(code_point)) return true;
-    /* A raw '%' stays raw before anything but two raw hex digits. The encoder's own text after it begins with '%'
-     * again, which is no hex digit, so looking at the input is enough. */
+    /* A '%' that the encoder writes behind a raw one is no hex digit, so looking at the input is enough. */
     return code_point == '%' && dv_hex_value(at[1]) >= 0 && dv_hex_value(at[2]) >= 0;
 }
 

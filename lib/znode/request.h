@@ -4,10 +4,9 @@
 
 #include "znode/znode.h"
 
-/* Bytes that an operation takes of a request, with a generous allowance for its framing. */
+/* Returns the bytes that an operation takes of a request, with a generous allowance for its framing. */
 size_t dv_op_bytes(const dv_op *op);
-/* Returns 0, or why it is not sent: DIVVY_EINVAL, DIVVY_E2BIG, or for the session's state DIVVY_ELOST, DIVVY_EAUTH or
- * DIVVY_ECONNECTION. */
+/* Returns 0, or why it is not sent: DIVVY_EINVAL, DIVVY_E2BIG; by the state DIVVY_ELOST, _EAUTH or _ECONNECTION. */
 int dv_request_check(const dv_op *ops, size_t count, bool is_multi, divvy_session_state state);
 void dv_request_count(divvy_stats *stats, const dv_op *ops, size_t count, bool is_multi);
 /* Returns whether it is certain that a server has decided so, and not this side. */

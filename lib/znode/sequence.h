@@ -5,13 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns whether `name` ends in `marker` (such as "__lock__"; not empty) and directly after it a number exactly as the
- * server writes it (docs/protocol.md, rule N6). Then *sequence is set; else it is left alone. Nothing need stand before
- * the marker, and a marker further to the left has no meaning. */
+/* Returns whether `name` ends in `marker` (not empty) and a number as N6 has it. Sets *sequence only then. */
 bool dv_sequence_parse(const char *name, const char *marker, int32_t *sequence);
 
-/* Compares two contenders' numbers: < 0 if `a` came first, > 0 if `b` did. Returns 0 if they are equal; then no part of
- * the names says who came first (N6). */
+/* Returns < 0 if the contender of `a` came first, > 0 if that of `b` did, 0 if they are equal (N6). */
 int dv_sequence_compare(int32_t a, int32_t b);
 
 #endif

@@ -1,5 +1,4 @@
-/* Writes each request and each answer as a line of the log, where the config asks for them. SPDX-License-Identifier:
- * Apache-2.0 */
+/* Writes requests and answers to the log, where the config asks for them. SPDX-License-Identifier: Apache-2.0 */
 #include "znode/trace.h"
 
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 /* One-shot watches, on this side of a backend: who waits for which node to change. SPDX-License-Identifier: Apache-2.0
  *
- * A watch that nobody wants any longer stays armed at the server until it fires: taking it back would cost a request,
- * and free nothing there. */
+ * A watch that nobody wants stays armed until it fires: taking it back would cost a request, and free nothing. */
 #ifndef DV_WATCHES_H
 #define DV_WATCHES_H
 
@@ -20,11 +19,9 @@ typedef struct dv_watched dv_watched;
 dv_watched *dv_watch_begin(dv_watches *watches, const char *path, bool of_children, dv_watch *watch);
 /* When that read was answered, with the watch, unless it was given to another read. */
 void dv_watch_end(dv_watched *watched, dv_watch *watch, bool armed);
-/* Tells those who wait of a change. */
 void dv_watch_fire(dv_watches *watches, const char *path, dv_watch_kind kind, int64_t now);
 /* Takes a watch back: `unwatch` of every backend. */
 void dv_watch_drop(dv_znode *znode, dv_watch *watch);
-/* Clears all, as the session is over and none will fire. */
 void dv_watches_clear(dv_watches *watches);
 
 #endif

@@ -14,9 +14,7 @@
  *  4. A watch fires at most once, from the loop, before any later read shows the change. It is silent while the
  *     connection is down, and after dv_znode_unwatch(). It is given to one read at a time, and is armed by a read that
  *     succeeded, or by an exists that found nothing.
- *  5. Whatever a backend has to say from another thread it puts into an event and hands to the sink, the client's
- * queue.
- */
+ *  5. Whatever a backend says from another thread it puts into an event for the sink, the client's queue. */
 #ifndef DV_ZNODE_H
 #define DV_ZNODE_H
 
@@ -58,8 +56,7 @@ typedef struct {
 typedef enum { DV_CREATE, DV_DELETE, DV_SET, DV_CHECK, DV_GET, DV_EXISTS, DV_CHILDREN, DV_ACL } dv_kind;
 enum { DV_KINDS = DV_ACL + 1 };
 
-/* B7: the servers delete a container some time after its last child. It is never part of a multi: the native client
- * would abort the process. Servers that have none make a persistent node of it (B8). */
+/* A container is never part of a multi (B7); servers that lack them make a persistent node (B8). */
 enum { DV_PERSISTENT = 0, DV_EPHEMERAL = 1, DV_SEQUENTIAL = 2, DV_CONTAINER = 4 };
 
 typedef struct dv_op {
@@ -204,13 +201,11 @@ static inline void dv_znode_unwatch(dv_znode *znode, dv_watch *watch) {
     znode->backend->unwatch(znode, watch);
     if (znode->again.waiting) dv_again_unwatch(znode, watch); /* An armed one may have been given to another read. */
 }
-/* Creates a node, by another request where the servers lack the usual one (batch.c). A reply may then come later than
- * those to requests that were submitted after it. */
+/* Creates a node, also where servers lack create2 (B8): then later requests may be answered before it. */
 int dv_znode_create(dv_znode *znode, const char *path, const void *data, size_t data_bytes, int mode, dv_reply_fn done,
                     void *context);
-/* The same for an operation that is given whole. */
 int dv_znode_submit_create(dv_znode *znode, const dv_op *op, dv_reply_fn done, void *context);
-/* Uses the fallbacks from now on, as the servers are known not to be ZooKeeper. */
+/* Uses the fallbacks of B8 from now on, as the servers are known not to be ZooKeeper. */
 void dv_znode_lacks_requests(dv_znode *znode);
 static inline int dv_znode_delete(dv_znode *znode, const char *path, int32_t version, dv_reply_fn done, void *context) {
     dv_op op = {.kind = DV_DELETE, .path = path, .version = version};
@@ -230,15 +225,12 @@ static inline int dv_znode_children(dv_znode *znode, const char *path, dv_watch 
     return dv_znode_submit(znode, &op, watch, done, context);
 }
 
-/* Returns whether the outcome of a write that ended so is unknown: it may have been applied, or may be later. What was
- * refused for now is tried again like that. */
+/* Returns whether a write that ended so may have been applied, or may yet be (R1). EQUOTA is tried again likewise. */
 static inline bool dv_outcome_unknown(int error) {
     return error == DIVVY_ECONNECTION || error == DIVVY_ENOMEM || error == DIVVY_EQUOTA;
 }
 
-/* Returns whether an operation ended so because nothing more can be done on this session: no reply of a server will say
- * more.
- */
+/* Returns whether an operation ended so because nothing more can be done on this session. */
 static inline bool dv_session_over(int error) {
     return error == DIVVY_ELOST || error == DIVVY_EAUTH || error == DIVVY_ECANCELED;
 }

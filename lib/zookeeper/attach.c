@@ -1,6 +1,4 @@
-/* Clients on the session of a host's handle. SPDX-License-Identifier: Apache-2.0
- *
- * H5: names, addresses and chroot are the host's. Nothing is believed before the first proof. */
+/* Clients on the session of a host's handle (H5). SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,8 +103,7 @@ int divvy_client_attach(divvy_client **out, zhandle_t *handle, const divvy_clien
     /* These are the host's business: what they would be is of no effect, and must not be refused either. */
     c.hosts = "127.0.0.1:2181";
     c.session_timeout_ms = timeout_of(handle);
-    /* divvy cannot see whether the host has given its handle credentials, so the host has to say which list it
-     * wants. */
+    /* divvy cannot see whether the handle has credentials, so the host has to say which list it wants. */
     if (c.acl == DIVVY_ACL_AUTO) c.acl = DIVVY_ACL_OPEN;
     c.auth_scheme = "digest";
     c.auth = ":";

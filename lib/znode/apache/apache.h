@@ -77,24 +77,20 @@ static inline bool dv_apache_is_over(const dv_apache *apache) { /* Both are fina
 /* The part that all backends on the native client have in common. */
 void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv_backend_config *config);
 void dv_apache_free(dv_znode *znode);
-/* A server has refused a request, and closes the connection, since it demands credentials that it was not given (H9).
- * Returns the request's error: DIVVY_EAUTH, or DIVVY_ECONNECTION where the next connection decides. */
+/* Takes a demand for credentials (H9). Returns DIVVY_EAUTH, or DIVVY_ECONNECTION where the next connection decides. */
 int dv_apache_refused(dv_apache *apache, int64_t now);
-/* Returns how many requests may be under way now. */
 size_t dv_apache_in_flight_max(const dv_apache *apache);
 /* A server has answered a request: the connection is of use (H10). */
 void dv_apache_progressed(dv_apache *apache);
 
 /* news.c */
-/* Returns the session state that a state of the native client means. */
 divvy_session_state dv_apache_session_state(int native_state);
 /* Says what the servers demand, and what gives it. They do not name the scheme themselves. */
 const char *dv_apache_demand(const dv_apache *apache);
 /* From any thread: the session's state has become another, on that handle. */
 void dv_apache_post_news(dv_apache *apache, zhandle_t *handle, const dv_session_news *news);
 
-/* attach.c */
-/* A dv_backend_new_fn: the session of a host's handle, which is the context. */
+/* attach.c: a dv_backend_new_fn for the session of a host's handle, which is the context */
 int dv_apache_attach(dv_znode **out, const dv_backend_config *config, const char **reason, void *context);
 
 /* operations.c */
@@ -105,11 +101,10 @@ void dv_apache_fail_all(dv_apache *apache, int error, int64_t now);
 /* Frees the memory after the handle was closed: the native client will not call back. */
 void dv_apache_forget_all(dv_apache *apache);
 
-/* watches.c */
-/* The native watcher of every node watch: one function and one context, as its cost demands. */
+/* watches.c: the native watcher of every node watch, one function and one context, as its cost demands */
 void dv_apache_on_watch(zhandle_t *handle, int type, int state, const char *path, void *context);
 
-/* log.c: the native client's log callback has no context, so a slot stands for each session. */
+/* log.c */
 int dv_apache_log_attach(dv_apache *apache); /* a slot, or -1 when all are taken */
 void dv_apache_log_detach(int slot);
 log_callback_fn dv_apache_log_function(int slot);

@@ -32,8 +32,7 @@ int dv_apache_random(dv_znode *znode, void *bytes, size_t count) {
 enum { RESOLVE_AGAIN_MS = 5000, REFUSED_AGAIN_MS = 1000, SASL_AGAIN_MS = 1000, SILENT_MIN_MS = 1000 };
 static void start_resolving(dv_apache *apache, int delay_ms);
 
-/* The native client takes no credentials right after an attempt to connect has failed (ZOOKEEPER-800): then they are
- * added at the news of the first connection, before anything is sent on it. */
+/* The native client takes no credentials after a failed attempt (ZOOKEEPER-800): then they wait for a connection. */
 static bool add_credentials(dv_apache *apache) {
     if (!apache->auth || apache->auth_added || !apache->handle) return true;
     apache->auth_added =
@@ -62,7 +61,6 @@ static bool is_counted(int64_t session_id) {
     return session_id > 0 && session_id <= UINT32_MAX;
 }
 
-/* C3: a told tick that is too small would make two owners, so it is compared with what the server says, if it does. */
 static void ask_tick(dv_apache *apache, const dv_server_address *server) {
     if (apache->tick_asked || !server->bytes) return;
     assert(!apache->tick_job);
@@ -300,8 +298,7 @@ void dv_apache_abandon(dv_znode *znode, int error, int64_t now) {
 static void close_handle(dv_znode *znode) {
     dv_apache *apache = of(znode);
     sigset_t signals;
-    /* Over TLS the native client writes to a connection that may be gone by a call that raises SIGPIPE, here on the
-     * caller's thread. */
+    /* Over TLS the native client may write to a connection that is gone: SIGPIPE, here on the caller's thread. */
     if (apache->tls) dv_signals_block(&signals);
     if (apache->silence) dv_silence_allow(apache->silence, SILENT_MIN_MS); /* It is to be closed, come what may. */
     dv_pause_stop(&apache->pause);

@@ -1,6 +1,4 @@
-/* Copies of lists that the native client hands to a completion. SPDX-License-Identifier: Apache-2.0
- *
- * Each is one block of memory: first the pointers, then the bytes. */
+/* Copies of lists for completions, each one block: pointers, then bytes. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,4 @@
-/* The nodes that a client leaves behind on a host's session. SPDX-License-Identifier: Apache-2.0
- *
- * H6, R1 and R2 of docs/protocol.md say how a node is found whose create was not answered. */
+/* The nodes that a client leaves behind on a host's session: H6, R1 and R2. SPDX-License-Identifier: Apache-2.0 */
 #include "znode/apache/estate.h"
 
 #include <assert.h>
@@ -132,14 +130,12 @@ static bool is_answer(int rc) {
     return dv_answer_of(rc).verdict <= DV_VERDICT_NOT_DONE;
 }
 
-/* Returns whether a request that was not answered is to start again: now, or on the next connection, if there is one.
- * There is no clock here that could put it off, so what servers answer in vain has an end. */
+/* Returns whether to ask again, now or on the next connection. No clock here could put that off, so it has an end. */
 static bool starts_again(dv_leftover *node, int rc) {
     if (dv_answer_of(rc).verdict >= DV_VERDICT_AGAIN) return ++node->odd_answers < ODD_ANSWERS_MAX;
     return rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZSESSIONMOVED;
 }
 
-/* The end of a request about a node. */
 static void end_request(dv_leftover *node, int rc, bool done) {
     dv_estate *estate = node->estate;
     assert(estate->under_way_count > 0);

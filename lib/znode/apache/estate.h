@@ -1,8 +1,4 @@
-/* The nodes that a client leaves behind on a host's session. SPDX-License-Identifier: Apache-2.0
- *
- * The nodes of a session of our own go with it. A host's session lives on when a client on it is closed, perhaps
- * with the link down, or with answers that have not come. Then nodes of ours are still there, or will be. The handle
- * inherits them: it deletes them as soon as it is connected, for as long as the host keeps it open. */
+/* Nodes that a client leaves on a host's session, for the handle to delete (H6). SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_ESTATE_H
 #define DV_ESTATE_H
 
@@ -19,15 +15,13 @@ typedef struct {
     dv_shared *shared;
 } dv_estate;
 
-/* With the client lock held: an ephemeral node of the client's was made, or may have been (`error`); `op` as in the
- * request, `made` as in the answer. Or one was deleted. */
+/* With the client lock held: an ephemeral node was made (`made`: as in the answer) or deleted, or may have been. */
 void dv_estate_note_create(dv_apache *apache, const dv_op *op, int error, const char *made);
 void dv_estate_note_delete(dv_apache *apache, const char *path, int error);
 /* The session is over, and all of them with it. */
 void dv_estate_forget(dv_apache *apache);
 
 void dv_estate_init(dv_estate *estate, zhandle_t *handle, dv_shared *shared);
-/* Passes the client's nodes on to the handle, which deletes them. */
 void dv_estate_inherit(dv_estate *estate, dv_apache *apache);
 /* While the handle is connected: on with it. */
 void dv_estate_settle(dv_estate *estate);

@@ -1,5 +1,4 @@
-/* Connect strings, and resolving their names ourselves (docs/protocol.md, rules H1 to H4).
- * SPDX-License-Identifier: Apache-2.0 */
+/* Connect strings, and resolving their names ourselves (H1 to H4). SPDX-License-Identifier: Apache-2.0 */
 #include "znode/apache/hosts.h"
 
 #include <assert.h>
@@ -163,8 +162,7 @@ static void add_refusal(char **refusals, const server *s) {
     *refusals = more;
 }
 
-/* Looks at all servers at the same time, as each that hangs takes its time. Leaves those that pass, and those that are
- * not there, which may come back and are left to the native client. Returns how many these are. */
+/* Looks at all servers at once, as each may hang. Leaves those that pass or are not there. Returns how many. */
 static size_t keep_admitted(server *servers, size_t count, const dv_tls *tls, char **refusals) {
     size_t kept = 0;
     for (server *s = servers; s < servers + count; s++) {

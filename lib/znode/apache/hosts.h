@@ -36,20 +36,16 @@ void dv_hosts_free(dv_hosts *hosts);
 /* Returns whether every host is an IP literal: then resolving them needs no thread. */
 bool dv_hosts_are_literal(const dv_hosts *hosts);
 
-/* Returns the literals "ip:port,ip:port,..." of all hosts, an odd number of them, in an order mixed by `seed`. The
- * caller frees them. A name that cannot be resolved now keeps the addresses that it had, which `hosts` remembers (H1).
- * NULL with *error DIVVY_ERESOLVE when no address is known of any, or DIVVY_ENOMEM. May block on names.
- *
- * Over TLS, unless `tls` is NULL: of servers that dv_tls_check() passes, and of those that are not there. Takes its
- * time. *refusals gets a line on each of the others, or NULL; malloc'ed. DIVVY_ECONNECTION when there were only others.
- */
+/* Returns the literals "ip:port,ip:port,..." of all hosts by H1 and H3, in an order mixed by `seed`, which the caller
+ * frees. Over TLS, unless `tls` is NULL, only of servers that dv_tls_check() passes or that are not there. *refusals
+ * gets a line on each of the others, or NULL; malloc'ed. Blocks on names and handshakes. Returns NULL with *error
+ * DIVVY_ERESOLVE when no address is known, DIVVY_ECONNECTION when all were refused, or DIVVY_ENOMEM. */
 char *dv_hosts_resolve(dv_hosts *hosts, uint64_t seed, const dv_tls *tls, char **refusals, int *error);
 
 /* `done` owns what it is given. Over TLS, literals is NULL when all servers were refused. */
 typedef void (*dv_resolved_fn)(void *context, char *literals, char *refusals);
-/* Starts a resolution in the background, after delay_ms. It is repeated each second until an address is known, or all
- * servers were refused. `hosts` outlives the job, or its being dropped, and has learned the addresses when `done` is
- * called. `tls` NULL: no TLS. NULL when memory or threads are out. */
+/* Resolves in the background after delay_ms, then each second until an address is known, or all servers were refused.
+ * `hosts` lives until `done`, by when it has learned them, or the drop. Returns NULL when memory or threads are out. */
 dv_job *dv_resolve_start(dv_hosts *hosts, uint64_t seed, dv_tls *tls, int delay_ms, dv_sink sink, dv_resolved_fn done,
                          void *context);
 /* DIVVY_ERESOLVE once a try has failed, else 0. */

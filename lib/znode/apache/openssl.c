@@ -15,8 +15,7 @@ bool dv_symbol_find(void *place, const char *name) {
     return symbol != NULL;
 }
 
-/* OpenSSL would free all that it has when the process exits, under threads of ours and of the native client's that may
- * still use it: unless it is told not to, before its first use. */
+/* Tells OpenSSL, before its first use, to free nothing at exit, as threads may still use it. */
 static void keep_at_exit(void) {
     enum { NO_ATEXIT = 0x00080000 }; /* OPENSSL_INIT_NO_ATEXIT */
     int (*init)(uint64_t options, const void *settings);

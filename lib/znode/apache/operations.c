@@ -1,5 +1,4 @@
-/* Operations on the native client: a bound on what is under way, and copies of what comes back.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Operations on the native client: a bound on them, and copies of answers. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,14 +28,12 @@ static void fill_result(const dv_pending *p, size_t i, dv_reply *reply, dv_stat 
     reply->stat = stat;
 }
 
-/* Results before the failing one say 0 though rolled back, those behind it "runtime inconsistency". Not to be looked at
- * where the outcome is unknown: the native client may be writing them. */
+/* B10. Not to be looked at where the outcome is unknown: the native client may be writing the results. */
 static int error_of_undone(const dv_pending *p, size_t i) {
     int rc = p->native_results ? p->native_results[i].err : ZOK;
     return rc == ZOK || rc == ZRUNTIMEINCONSISTENCY ? DIVVY_EROLLEDBACK : dv_answer_of(rc).error;
 }
 
-/* The answer of a multi: which of its operations failed, and the paths it made. */
 static void complete_multi(dv_pending *p, int error, int64_t now) {
     assert(error != 0 || p->native_results);
     dv_reply *replies = calloc(p->count, sizeof *replies + sizeof(dv_stat));

@@ -1,10 +1,8 @@
 /* Pauses between connections that servers close. SPDX-License-Identifier: Apache-2.0
  *
- * The native client connects again at once, and after each round of its servers after a sixtieth of the session
- * timeout. A server that has no room for one more client, or does not serve, or closes the connection for what it is
- * asked, meets 6 to 15 connections a second of each process, without end. The native client has no setting for that.
- * But it logs a line before it goes on, on its I/O thread, and holds no lock then: it is kept there for a while (H10).
- */
+ * Without them a server that closes connections meets 6 to 15 a second of each process, without end. The native client
+ * has no setting for that, but logs a line before it goes on, on its I/O thread, and holds no lock then: it is kept
+ * there for a while (H10). */
 #ifndef DV_PAUSE_H
 #define DV_PAUSE_H
 
@@ -33,7 +31,6 @@ void dv_pause_answered(dv_pause *pause);
 bool dv_pause_is_close(const char *line);
 /* Counts a close. Returns for how long the next connection is to wait. */
 int dv_pause_count(dv_pause *pause);
-/* Waits for so long, unless the pause is ended before. */
 void dv_pause_wait(dv_pause *pause, int ms);
 
 #endif

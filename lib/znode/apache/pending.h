@@ -50,7 +50,6 @@ void dv_apache_free_orphans(dv_pending_list *orphans);
 
 /* ---- copies.c: for completions. malloc'ed; NULL when an allocation fails. ---- */
 char **dv_copy_names(const struct String_vector *names);
-/* Each entry as a text, as in "cdrwa world:anyone". */
 char **dv_copy_acl(const struct ACL_vector *acl);
 
 #endif

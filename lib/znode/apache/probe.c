@@ -123,7 +123,6 @@ static bool has_no_issuer(long verdict) {
            verdict == NO_ISSUER_LOCALLY || verdict == NO_VERIFY_LEAF;
 }
 
-/* Says what a certificate that does not pass lacks, and what to do. */
 static void explain_certificate(const dv_tls *tls, long verdict, const char *name, const char *text, char *message) {
     if (verdict == HAS_EXPIRED)
         dv_tls_say(message, "its certificate, or one of its CAs', has expired (%s); renew it", text);
@@ -178,8 +177,7 @@ static void explain_refusal(const char *reason, char *message) {
                reason);
 }
 
-/* Says why the handshake failed. Returns false when nothing can be said but that it is not there: one that is being
- * stopped or started hangs up, too. */
+/* Returns false when nothing can be said but that it is not there: one that is stopped or started hangs up, too. */
 static bool explain_handshake(const dv_tls *tls, connection *c, const char *name, const dv_server_address *where,
                               char *message) {
     long verdict = c->ssl ? c->openssl->SSL_get_verify_result(c->ssl) : 0;

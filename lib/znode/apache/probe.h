@@ -1,9 +1,8 @@
 /* Looks at a server over a connection of our own. SPDX-License-Identifier: Apache-2.0
  *
- * The native client checks that a certificate comes from a CA, at each connection. It checks no name, says nothing of
- * the cause when it refuses one, and waits without end for a handshake. So before a server comes into its list we make
- * a handshake of our own, with a deadline, that checks the name too and tells causes apart. silence.h is for those that
- * fall silent later. */
+ * The native client checks at each connection that a certificate comes from a CA. It checks no name, tells no cause,
+ * and waits without end for a handshake. So before a server comes into its list we make one of our own, with a
+ * deadline, that checks the name and tells causes apart. silence.h is for servers that fall silent later. */
 #ifndef DV_PROBE_H
 #define DV_PROBE_H
 
@@ -27,8 +26,7 @@ typedef enum {
     DV_TLS_REFUSED,     /* it must not be used: the message says why */
 } dv_tls_verdict;
 
-/* Looks at the server at `where` in a handshake, whose user calls it `name`, and asks it for a sign of life. Takes
- * DV_TLS_CHECK_MS at most. */
+/* Shakes hands with the server, which its user calls `name`, and asks for a sign of life, within DV_TLS_CHECK_MS. */
 enum { DV_TLS_CHECK_MS = 5000 };
 dv_tls_verdict dv_tls_check(const dv_tls *tls, const dv_server_address *where, const char *name, char *message);
 

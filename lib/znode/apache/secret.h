@@ -4,8 +4,7 @@
 
 #include <stddef.h>
 
-/* Reads the only line of a file, without its end, into *out. Returns NULL, or what is wrong: a text of this thread's
- * errno, or a static one. */
+/* Reads the only line of a file, without its end, into *out. Returns NULL, or a static text that says what is wrong. */
 const char *dv_secret_read(const char *path, size_t bytes_max, char **out);
 
 /* Wipes a text and frees it. NULL is fine. */

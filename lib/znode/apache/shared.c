@@ -110,8 +110,7 @@ static void hear(dv_shared *s, int native_state) {
     for (dv_apache *guest = s->guests; guest; guest = guest->next_guest) dv_apache_post_news(guest, s->handle, &news);
     if (state == DIVVY_CONNECTED && !s->primed) prime(s);
     dv_estate_settle(&s->estate);
-    pthread_cond_broadcast(&answer_came); /* A thread that waits for answers waits in vain on a handle that is not
-                                           * connected. */
+    pthread_cond_broadcast(&answer_came); /* Without a connection a thread waits for answers in vain. */
 }
 
 /* In place of the host's watcher, which is called with what it would have been called with. */
@@ -159,8 +158,7 @@ static void hear_refusal(dv_shared *s) {
     }
 }
 
-/* An answer says that the handle is connected at this point of what it tells: so a connection that was there before we
- * came is counted once, wherever in it we came. */
+/* Counts a connection that was there before we came, once, wherever in it we came: an answer tells of it. */
 static void on_primed(int rc, const struct Stat *stat, const void *data) {
     (void)stat;
     dv_shared *s = (dv_shared *)(uintptr_t)data;
@@ -191,8 +189,7 @@ static int native_prime(dv_shared *s) {
     return zoo_awexists(s->handle, primed_path(s), dv_shared_on_watch, dv_shared_context, on_primed, s);
 }
 
-/* A watch on the root (or on NO_NODE), which hardly ever fires, but hears session events whatever the host does to its
- * watcher. */
+/* Sets a watch that hardly ever fires, but hears session events whatever the host does to its watcher. */
 static void prime(dv_shared *s) {
     if (s->priming || s->ended || !in_use(s)) return;
     assert(s->handle);

@@ -7,13 +7,11 @@
 
 #include "znode/apache/apache.h"
 
-/* Puts the client on the handle; news of it are posted from then on, the first of them not before this returns.
- * 0, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ENOMEM. */
+/* Puts the client on the handle; news of it are posted once this returns. 0, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ENOMEM. */
 int dv_shared_enter(dv_apache *apache, zhandle_t *handle);
 
-/* Takes it off. All of its requests have been completed before; those that the handle has not answered are waited for
- * up to wait_ms, and find nobody after that. Nothing is posted after this returns. A handle that is alive and
- * has lost its last client is given its watcher back, if `alive`, which says that the host has not closed it. */
+/* Takes it off. Its requests were completed before; answers are awaited for wait_ms, and find nobody after that.
+ * Nothing is posted after this returns. With its last client gone the handle gets its watcher back, if `alive`. */
 void dv_shared_leave(dv_apache *apache, bool alive, int wait_ms);
 
 /* Returns whether the client sits on this very handle, and that is not known to be at its end. */
@@ -22,8 +20,7 @@ bool dv_shared_is_on(const dv_apache *apache, zhandle_t *handle);
 /* Around what an answer does, and what is done to requests without one. */
 void dv_shared_lock(void);
 void dv_shared_unlock(void);
-/* Takes the lock to give the handle a request. Returns false without it: it has expired, so the host may have closed
- * it. */
+/* Takes the lock to give the handle a request. Returns false without it: the host may have closed an expired handle. */
 bool dv_shared_begin(dv_shared *shared);
 /* An answer came: with the lock held. */
 void dv_shared_answered(dv_shared *shared);

@@ -10,8 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Ends the connections of this process to `servers` ("ip:port,ip:port") that are at least `silent_ms` old, and on which
- * nothing has ever come. Returns how many. */
+/* Ends connections of this process to `servers` ("ip:port,ip:port") without a byte for silent_ms. Returns how many. */
 size_t dv_silence_end(const char *servers, int silent_ms);
 
 /* A thread that does so twice a second, unless any silence is allowed: the client is connected. */

@@ -13,8 +13,7 @@ __attribute__((format(printf, 2, 3))) void dv_tls_say(char *message, const char 
 /* The names of the files, and the password. Reference-counted: threads that look at servers may outlive a client. */
 typedef struct dv_tls dv_tls;
 
-/* Checks the files of a config, and that nothing else will be trusted. Returns 0, or DIVVY_EINVAL, DIVVY_EUNSUPPORTED,
- * DIVVY_ENOMEM with a message. */
+/* Checks a config's files, and that no other is trusted. DIVVY_EINVAL, _EUNSUPPORTED or _ENOMEM with a message. */
 int dv_tls_new(dv_tls **out, const divvy_client_config *config, char *message);
 /* NULL is fine for both. The password is wiped with the last. */
 dv_tls *dv_tls_ref(dv_tls *tls);
