@@ -28,17 +28,14 @@ static inline uint64_t dv_assign_mix(uint64_t x) {
 /* A2: the key of the name that has `rank` equals before it. The kind keeps a member and an item of one name apart. */
 uint64_t dv_assign_key(char kind, const char *name, uint64_t rank);
 
-/* The members' identifiers in the order of rule A1, malloc'ed; `count` is at least 1. Returns NULL when an allocation
- * fails. */
+/* Returns the members' identifiers in the order of A1, malloc'ed, or NULL; `count` is at least 1. */
 dv_assign_name *dv_assign_order_members(const divvy_member *members, size_t count);
 
 /* Returns whether it is written as Python writes an integer. */
 bool dv_assign_is_number(const char *name);
-/* Orders two of these by number: below, at or above 0. */
 int dv_assign_compare_numbers(const char *left, const char *right);
 
-/* The items in the order of rule A1, by bytes or by number, malloc'ed; `count` is at least 1. Returns NULL when an
- * allocation fails. */
+/* Returns the items in the order of A1, by bytes or by number, malloc'ed, or NULL; `count` is at least 1. */
 dv_assign_name *dv_assign_order_items(const char *const *items, size_t count, int items_order);
 
 #endif

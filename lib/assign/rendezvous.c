@@ -13,8 +13,7 @@
  *   G heavier than g span C without g, so they span g too, and the rule could not have granted g.
  * - So nobody is refused by all, and each item ends at its pair of G or at a heavier one. Let d be the heaviest that is
  *   not in G. The pairs of G heavier than d left no room for it; but each of their items ends at that pair, for
- *   otherwise its own would be a heavier d. So they are held beside d, which is not roomy: there is no such d.
- */
+ *   otherwise its own would be a heavier d. So they are held beside d, which is not roomy: there is no such d. */
 #include "divvy/assign.h"
 
 #include <assert.h>
@@ -113,9 +112,8 @@ static uint32_t next_member(matching *t, size_t item) {
     return best;
 }
 
-/* A5: a member takes an item in. If that breaks the room, the lightest pair of the circuit is refused and its item
- * returned, else NO_ITEM. The circuit is the member's own pairs when it has two too many, and the pairs of all who have
- * one more when these are one too many. */
+/* A5: takes an item in. If that breaks the room, returns the item of the circuit's lightest pair, else NO_ITEM. The
+ * circuit is the member's own pairs if it has two too many, or those of all who have one more, if one too many do. */
 static size_t admit(matching *t, uint32_t member, size_t item) {
     heap_push(t, member, item);
     if (t->loads[member] <= t->room) return NO_ITEM;

@@ -107,8 +107,7 @@ static void items_take(dealing *d, const char *const *items, const uint32_t *pre
     }
 }
 
-/* A7: the same items always come out the same, other items differently, so that the ties of many small pools of the
- * same members do not all fall to one of them. */
+/* A7: other items give other ties, so that those of many small pools do not all fall to one of their members. */
 static void ties_make(dealing *d, const divvy_member *members) {
     uint64_t all = 0;
     for (size_t i = 0; i < d->item_count; i++) all += d->items[i].key;

@@ -1,5 +1,4 @@
-/* The init functions of the public config structs: what their macros have, for other languages.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The init functions of public config structs, for other languages. SPDX-License-Identifier: Apache-2.0 */
 #include "base/config.h"
 
 #include "divvy/divvy.h"

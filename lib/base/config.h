@@ -25,8 +25,7 @@ static inline int dv_config_copy(void *to, size_t to_bytes, const void *defaults
     return 0;
 }
 
-/* Writes `bytes` of defaults to a struct that begins with its size. Fields that a longer one has besides become
- * zero; what a shorter one lacks is left out. Does nothing for NULL, or where not even the size has room. */
+/* Writes the defaults that have room, and zeroes behind them. Does nothing for NULL, or without room for the size. */
 static inline void dv_config_init(void *config, size_t bytes, const void *defaults, size_t default_bytes) {
     if (!config || bytes < sizeof bytes) return;
     memset(config, 0, bytes);

@@ -4,7 +4,6 @@
 
 #include <stddef.h>
 
-/* The `type` whose member `member` is at `part`. */
 #define DV_CONTAINER(part, type, member) ((type *)(void *)((char *)(part)-offsetof(type, member)))
 
 #endif

@@ -31,10 +31,9 @@ void dv_guid_next(dv_guid_source *source, int64_t session_id, char out[DV_GUID_B
     assert(source != NULL && out != NULL);
     assert(source->counter < UINT64_MAX); /* One past it would be a name over again. */
     source->counter++;
-    /* Rule N5. The first two numbers have a fixed width, so that different triples never run together into one text.
-     * The counter has none, because every byte of a name counts against the limits of the session.
-     * kazoo takes a child for a member's if it begins with exactly 32 lowercase hex digits: ours has 32 digits only
-     * while the counter has ten (from 62^9 = 1.3e16 up to 62^10 = 8.4e17), a number that no client lives to draw. */
+    /* N5. The first two numbers have a fixed width, so that triples never run together. The counter has none, as every
+     * byte counts against the limits of the session. kazoo takes 32 lowercase hex digits for a member's: ours has 32
+     * only while the counter has ten (from 62^9 = 1.3e16 on), a number that no client lives to draw. */
     size_t bytes = base62_write((uint64_t)session_id, DIGITS_MAX, out);
     bytes += base62_write(source->client_random, DIGITS_MAX, out + bytes);
     bytes += base62_write(source->counter, 1, out + bytes);

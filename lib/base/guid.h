@@ -14,8 +14,7 @@ typedef struct {
 /* Room for the longest name (three numbers of 11 digits) and its NUL. */
 enum { DV_GUID_BYTES = 40 };
 
-/* Writes the next name of `source` (docs/protocol.md, rule N5), drawn for the session `session_id`, and a NUL. The text
- * has 23 to 33 bytes, all of them letters and digits. Equal only for an equal session, client and counter. */
+/* Writes the next name of `source` (N5) for the session `session_id`: 23 to 33 letters and digits, and a NUL. */
 void dv_guid_next(dv_guid_source *source, int64_t session_id, char out[DV_GUID_BYTES]);
 
 /* Returns whether one client drew both names, or what they begin with, for one session. */

@@ -1,7 +1,4 @@
-/* JSON: the text of a value, and whether a text is one, without memory. SPDX-License-Identifier: Apache-2.0
- *
- * cJSON says the same, nothing, of a text that it refuses and of one for which there was no memory. The first is
- * somebody else's mistake, and is passed over; the second is to be tried again. */
+/* JSON: the text of a value, and whether a text is one, without memory. SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
 #include <string.h>
@@ -126,8 +123,6 @@ bool dv_json_is_valid(const char *text, size_t bytes) {
         if (!take(&s, ',') || (ends[depth - 1] == '}' && !take_name(&s))) return false;
     }
 }
-
-/* ---- printing ---- */
 
 char *dv_json_print(const cJSON *json) {
     char *text = json ? cJSON_PrintUnformatted(json) : NULL, *copy = text ? strdup(text) : NULL;

@@ -6,13 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns whether the text is JSON. If cJSON refuses such a text, an allocation has failed. cJSON may also take a text
- * that this function refuses, since it is less strict. Values nested deeper than 64 are refused here. */
+/* Returns whether the text is JSON, nested at most 64 deep. cJSON, which is less strict, does not tell a text that it
+ * refuses from a failed allocation: if it refuses one that passes here, an allocation has failed. */
 bool dv_json_is_valid(const char *text, size_t bytes);
 
-/* Prints `json` into memory of malloc()'s, which the caller frees with free(). The library prints nowhere else: cJSON
- * takes its memory from the host program, if that has called cJSON_InitHooks().
- * Returns NULL when an allocation failed, or when `json` is NULL. */
+/* Prints `json` into memory for free(); cJSON's may be of another heap, by cJSON_InitHooks() of the host program. The
+ * library prints nowhere else. Returns NULL when an allocation failed, or when `json` is NULL. */
 char *dv_json_print(const cJSON *json);
 
 #endif

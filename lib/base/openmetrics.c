@@ -55,8 +55,7 @@ static void put_label_value(dv_metrics_writer *writer, const char *value) {
     }
 }
 
-/* Writes a time in seconds, as short as it goes, or with one decimal at least, as OpenMetrics wants a bucket's
- * bound. */
+/* Writes seconds, as short as it goes, or with one decimal at least, as OpenMetrics wants a bucket's bound. */
 static void print_seconds(char out[NUMBER_BYTES], uint64_t us, bool with_decimal) {
     int length = snprintf(out, NUMBER_BYTES, "%" PRIu64 ".%06u", us / 1000000, (unsigned)(us % 1000000));
     assert(length > 0 && length < NUMBER_BYTES);

@@ -1,9 +1,7 @@
 /* Metrics as a text that Prometheus reads, without memory of its own. SPDX-License-Identifier: Apache-2.0
  *
- * The text is OpenMetrics 1.0, or the older text format of Prometheus, which node_exporter's textfile collector and
- * `promtool check metrics` read. They differ in the lines on counters: OpenMetrics leaves `_total` out of the name that
- * HELP and TYPE speak of, and the older format has it there. No text satisfies the readers of both.
- *
+ * The text is OpenMetrics 1.0, or Prometheus's older format, which node_exporter's textfile collector and `promtool
+ * check metrics` read: there HELP and TYPE of a counter name its `_total`. No text satisfies the readers of both.
  * A family is begun, then all of its samples follow, those of one set of labels together. Numbers are integers with a
  * decimal point put in, so the host's locale cannot spoil them. */
 #ifndef DV_OPENMETRICS_H
@@ -34,7 +32,6 @@ typedef struct {
     const char *help;
 } dv_metric_family;
 
-/* A label of a sample. */
 typedef struct {
     const char *name;  /* ours, and static */
     const char *value; /* any bytes; those that are not UTF-8 are shown as `%` and two hex digits */
@@ -63,7 +60,6 @@ int dv_metrics_end(dv_metrics_writer *writer);
 
 /* Begins a family, which lives until the next one is begun. */
 void dv_metrics_family(dv_metrics_writer *writer, const dv_metric_family *family);
-/* Writes a sample of a gauge or a counter. */
 void dv_metrics_put(dv_metrics_writer *writer, const dv_metric_label *labels, size_t label_count, uint64_t value);
 /* Writes a sample in seconds, of a gauge or a counter, from microseconds. */
 void dv_metrics_put_us(dv_metrics_writer *writer, const dv_metric_label *labels, size_t label_count, uint64_t value_us);

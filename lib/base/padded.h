@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A copy with NUL bytes behind it, malloc'ed; NULL when an allocation fails. cJSON before 1.7.18, unless patched, looks
- * past the end of what breaks off. */
+/* Returns a malloc'ed copy with NULs behind it, or NULL: cJSON before 1.7.18 looks past the end of broken text. */
 static inline char *dv_padded_copy(const void *data, size_t data_bytes) {
     enum { ROOM = 16 };
     char *text = calloc(data_bytes + ROOM, 1);
@@ -15,8 +14,7 @@ static inline char *dv_padded_copy(const void *data, size_t data_bytes) {
     return text;
 }
 
-/* Returns whether no value of a JSON text is nested deeper. For other texts this holds as far as a parser gets with
- * them. */
+/* Returns whether no value of a JSON text is nested deeper; of another text, as far as a parser gets with it. */
 static inline bool dv_is_shallow(const char *data, size_t data_bytes, int depth_max) {
     int depth = 0;
     bool in_string = false;

@@ -6,8 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads the code point at `at`, where a text that ends in a NUL goes on. Never reads past the NUL.
- * Returns its length in bytes, or 0 if the bytes are not well-formed UTF-8. */
+/* Reads the code point at `at`, in a text that ends in a NUL. Returns its bytes, or 0 if they are not well-formed. */
 size_t dv_utf8_read(const unsigned char *at, uint32_t *code_point);
 
 /* Returns whether all of the text is well-formed UTF-8, which kazoo insists on. */
