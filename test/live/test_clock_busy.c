@@ -46,6 +46,11 @@ static clock_run run_once(int leader) {
     assert_int_equal(pthread_create(&thread, NULL, busy_run, &b), 0);
     assert_true(DV_WAIT(atomic_load(&b.rounds) > 20, PATIENCE_MS));
     dv_test_sleep_ms((int)clock_random(2 * TICK_MS));
+    if (!holder_has_time(&h)) {
+        atomic_store(&b.stopping, true);
+        pthread_join(thread, NULL);
+        return clock_end_early(&h, &outside);
+    }
     dv_test_quorum_part(quorum, cut, leader);
     int64_t fault_ms = dv_test_now_ms(), left_ms = divvy_client_time_left_ms(h.client);
     clock_run run = clock_observe(&h, &outside, fault_ms, 0);
@@ -60,12 +65,14 @@ static clock_run run_once(int leader) {
 /* Cut at any point between two pings, it has stopped before its node is dropped. */
 TEST_IN(test_busy, NULL, heal) {
     clock_run runs[CLOCK_RUNS_MAX];
-    for (int i = 0; i < runs_each; i++) {
+    for (int i = 0, again = 0; i < runs_each;) {
         int leader = dv_test_server_await_leader(server);
         runs[i] = run_once(leader);
+        if (clock_again(&runs[i], &again)) continue;
         clock_print("busy", &runs[i], 1);
         clock_check(&runs[i]);
         clock_check_margin(&runs[i], TIMEOUT_MS);
+        i++;
     }
     clock_print("busy", runs, runs_each);
 }

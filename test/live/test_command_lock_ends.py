@@ -31,7 +31,7 @@ class Losses(Case):
     def test_frozen(self):
         server = self.own_server()
         text = ('trap "date +%s.%N >>$1/term" TERM; echo $$ >"$1/pid"; sleep 60 & echo $! >>"$1/pid"\n'
-                'while :; do date +%s.%N >"$1/now"; mv "$1/now" "$1/last"; sleep 0.02; done')
+                'while :; do date +%s.%N >"$1/now" && mv "$1/now" "$1/last"; sleep 0.02; done')
         running = self.script("--session-timeout", "%ds" % T, "--connect", server.connect, text=text)
         pids = self.pids("pid", 2)
         server.do("pause", "1")
@@ -87,7 +87,7 @@ class Losses(Case):
 
     # divvy itself is stopped: its guardian ends the command in time nevertheless, and exit code 5 follows.
     def test_stopped(self):
-        text = 'echo $$ >"$1/pid"; while :; do date +%s.%N >"$1/now"; mv "$1/now" "$1/last"; sleep 0.02; done'
+        text = 'echo $$ >"$1/pid"; while :; do date +%s.%N >"$1/now" && mv "$1/now" "$1/last"; sleep 0.02; done'
         running = self.script("--session-timeout", "%ds" % T, text=text)
         pids = self.pids("pid")
         stopped = time.time()
