@@ -1,6 +1,6 @@
 /* A request before it is sent, and its answer, as every backend takes them. SPDX-License-Identifier: Apache-2.0 */
-#ifndef DV_REQUEST_H
-#define DV_REQUEST_H
+#ifndef DV_ZNODE_REQUEST_H
+#define DV_ZNODE_REQUEST_H
 
 #include "znode/znode.h"
 

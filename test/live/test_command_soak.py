@@ -297,7 +297,7 @@ class Soak:
         wait_for(lambda: all(process.ended() for process in everyone), "all have ended", self)
         self.faults += ["%s: status %d at the end" % (process.name, process.process.returncode)
                         for process in everyone if process.process.returncode != 0]
-        self.faults += ["process %d is left" % pid for pid in left if alive(pid)]
+        wait_for(lambda: not any(map(alive, left)), "what ran below them has ended", left)
 
     def clear_up(self):
         for processes in self.members.values():

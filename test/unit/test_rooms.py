@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The rooms of lib/ stand on one another as docs/architecture.md says. SPDX-License-Identifier: Apache-2.0
 
-Reads the includes of every file. Fails on one that points up, on a circle of headers, and on the native client's header
-outside of the rooms that talk to it. Reads the calls between the files of a room, too. Fails where more files call one
-another in a circle, or more calls run against the best order of the files, than may. Fails where two files
-write one field of a partitioner, an item, or its handovers.
+Reads the includes of every file. Fails on one that points up, on a circle of headers, on two with one guard, and on the
+native client's header outside of the rooms that talk to it. Reads the calls between the files of a room, too. Fails
+where more files call one another in a circle, or more calls run against the best order of the files, than may. Fails
+where two files write one field of a partitioner, an item, or its handovers.
 """
 
 import pathlib
@@ -90,6 +90,16 @@ def check_circles(includes):
         if circle:
             yield f"a circle of headers: {circle}"
             return
+
+
+def check_guards(includes):
+    """Two headers with one guard hide each other, in whichever file includes both."""
+    homes = {}
+    for name in (name for name in includes if name.endswith(".h")):
+        guard = re.search(r"^#ifndef (\w+)$", (LIB / name).read_text(), re.MULTILINE)
+        other = homes.setdefault(guard[1], name) if guard else None
+        if other != name:
+            yield f"lib/{name}: has no guard" if not guard else f"lib/{name}: has the guard of lib/{other}, {guard[1]}"
 
 
 def check_native_client():
@@ -204,8 +214,8 @@ def check_writers():
 def main():
     includes = read_includes()
     assert len(includes) > 100, "lib/ was not found"
-    faults = [*check_rooms(includes), *check_circles(includes), *check_native_client(), *check_calls(),
-              *check_writers()]
+    faults = [*check_rooms(includes), *check_circles(includes), *check_guards(includes), *check_native_client(),
+              *check_calls(), *check_writers()]
     for fault in faults:
         print(fault)
     arrows = sum(len(targets) for targets in includes.values())
