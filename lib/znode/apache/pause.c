@@ -25,6 +25,7 @@ void dv_pause_start(dv_pause *pause, unsigned servers) {
     pthread_mutex_lock(&pause->mutex);
     pause->servers = servers;
     pause->closed = 0;
+    pause->starts++;
     pause->off = false;
     pthread_cond_broadcast(&pause->changed);
     pthread_mutex_unlock(&pause->mutex);
@@ -73,8 +74,8 @@ int dv_pause_count(dv_pause *pause) {
 void dv_pause_wait(dv_pause *pause, int ms) {
     int64_t until_ms = dv_monotonic_ms() + ms;
     pthread_mutex_lock(&pause->mutex);
-    unsigned closed = pause->closed;
-    while (!pause->off && pause->closed == closed && dv_condition_wait(&pause->changed, &pause->mutex, until_ms)) {
+    unsigned starts = pause->starts;
+    while (!pause->off && pause->starts == starts && dv_condition_wait(&pause->changed, &pause->mutex, until_ms)) {
     }
     pthread_mutex_unlock(&pause->mutex);
 }

@@ -15,6 +15,7 @@ typedef struct {
     pthread_cond_t changed;
     unsigned servers; /* in the native client's list */
     unsigned closed;  /* connections that servers have closed since one has answered a request */
+    unsigned starts;  /* each ends the pause under way */
     int max_ms;
     bool off; /* nobody waits: the native client is being closed */
 } dv_pause;
