@@ -170,7 +170,7 @@ static bool may_return(const dv_plan *plan, const dv_plan_party *party) {
            dv_plan_all_carry(party, plan->header.tag);
 }
 
-/* A member that has lost its node, and made another one, came when it made its first. */
+/* A member counts from its first node, also where it has lost that and made another. */
 static bool came_after(const dv_plan_node *node, int64_t zxid) {
     if (node->is_ghost) return true; /* It is nobody's. */
     return dv_plan_start(node) > zxid;
