@@ -36,24 +36,10 @@ void dv_mem_post_news(dv_mem_client *client, const dv_session_news *news) {
     post(client, &e->event);
 }
 
-typedef struct {
-    dv_event event;
-    dv_mem_client *client;
-    dv_watch_kind kind;
-    char path[];
-} fired_event;
-
-static void run_fired(dv_event *event, int64_t now) {
-    fired_event *e = (fired_event *)(void *)event;
-    dv_watch_fire(&e->client->watches, e->path, e->kind, now);
-    free(e);
-}
-
 void dv_mem_post_fired(dv_mem_client *client, const dv_mem_path *path, dv_watch_kind kind) {
-    fired_event *e = dv_mem_alloc(sizeof *e + path->bytes + 1);
-    *e = (fired_event){.event.run = run_fired, .client = client, .kind = kind};
-    strcpy(e->path, path->text);
-    post(client, &e->event);
+    dv_fired_watch *fired = dv_mem_alloc(sizeof *fired + path->bytes + 1);
+    dv_fired_watch_init(fired, &client->watches, path->text, kind);
+    post(client, &fired->event);
 }
 
 void dv_mem_pending_free(dv_mem_pending *pending) {

@@ -112,9 +112,16 @@ static void fire(dv_watches *watches, const char *path, bool of_children, dv_wat
     drop_if_idle(w);
 }
 
-void dv_watch_fire(dv_watches *watches, const char *path, dv_watch_kind kind, int64_t now) {
-    if (kind != DV_WATCH_CHILDREN) fire(watches, path, false, kind, now);
-    if (kind == DV_WATCH_CHILDREN || kind == DV_WATCH_DELETED) fire(watches, path, true, kind, now);
+static void run_fired(dv_event *event, int64_t now) {
+    dv_fired_watch *f = (dv_fired_watch *)(void *)event;
+    if (f->kind != DV_WATCH_CHILDREN) fire(f->watches, f->path, false, f->kind, now);
+    if (f->kind == DV_WATCH_CHILDREN || f->kind == DV_WATCH_DELETED) fire(f->watches, f->path, true, f->kind, now);
+    free(f);
+}
+
+void dv_fired_watch_init(dv_fired_watch *fired, dv_watches *watches, const char *path, dv_watch_kind kind) {
+    *fired = (dv_fired_watch){.event.run = run_fired, .watches = watches, .kind = kind};
+    strcpy(fired->path, path);
 }
 
 void dv_watches_clear(dv_watches *watches) {

@@ -19,7 +19,18 @@ typedef struct dv_watched dv_watched;
 dv_watched *dv_watch_begin(dv_watches *watches, const char *path, bool of_children, dv_watch *watch);
 /* When that read was answered, with the watch, unless it was given to another read. */
 void dv_watch_end(dv_watched *watched, dv_watch *watch, bool armed);
-void dv_watch_fire(dv_watches *watches, const char *path, dv_watch_kind kind, int64_t now);
+
+/* A change of a node, on its way to those who wait. Its maker has room for the path behind it, and posts the event,
+ * which frees it. */
+typedef struct {
+    dv_event event;
+    dv_watches *watches;
+    dv_watch_kind kind;
+    char path[];
+} dv_fired_watch;
+
+void dv_fired_watch_init(dv_fired_watch *fired, dv_watches *watches, const char *path, dv_watch_kind kind);
+
 /* Takes a watch back: `unwatch` of every backend. */
 void dv_watch_drop(dv_znode *znode, dv_watch *watch);
 void dv_watches_clear(dv_watches *watches);

@@ -4,19 +4,6 @@
 
 #include "znode/apache/apache.h"
 
-typedef struct {
-    dv_event event;
-    dv_apache *apache;
-    dv_watch_kind kind;
-    char path[];
-} fired_event;
-
-static void run_fired(dv_event *event, int64_t now) {
-    fired_event *e = (fired_event *)(void *)event;
-    dv_watch_fire(&e->apache->watches, e->path, e->kind, now);
-    free(e);
-}
-
 static bool read_kind(int type, dv_watch_kind *kind) {
     if (type == ZOO_CREATED_EVENT) *kind = DV_WATCH_CREATED;
     else if (type == ZOO_CHANGED_EVENT) *kind = DV_WATCH_CHANGED;
@@ -33,10 +20,8 @@ void dv_apache_on_watch(zhandle_t *handle, int type, int state, const char *path
     dv_watch_kind kind;
     /* A session event reaches every watch and consumes none; the session's own watcher tells of it. */
     if (!read_kind(type, &kind) || !path) return;
-    size_t path_bytes = strlen(path) + 1;
-    fired_event *e = malloc(sizeof *e + path_bytes);
-    if (!e) return;
-    *e = (fired_event){.event.run = run_fired, .apache = apache, .kind = kind};
-    memcpy(e->path, path, path_bytes);
-    apache->znode.sink.post(apache->znode.sink.queue, &e->event);
+    dv_fired_watch *fired = malloc(sizeof *fired + strlen(path) + 1);
+    if (!fired) return;
+    dv_fired_watch_init(fired, &apache->watches, path, kind);
+    apache->znode.sink.post(apache->znode.sink.queue, &fired->event);
 }
