@@ -100,7 +100,8 @@ dv_plan_party *dv_roster_party(dv_roster *roster) {
     return &roster->party;
 }
 
-/* Makes the nodes of those names, in order, each once, whatever servers send. NULL: an allocation failed. */
+/* Makes the nodes of those names, in order, each once, whatever servers send. None is known yet. NULL: an allocation
+ * failed. */
 static dv_plan_node *make_nodes(const char *const *names, size_t count, size_t *made) {
     dv_plan_node *nodes = calloc(count + 1, sizeof *nodes);
     *made = 0;
@@ -109,7 +110,8 @@ static dv_plan_node *make_nodes(const char *const *names, size_t count, size_t *
         if (make_node(&nodes[*made], names[n])) {
             ++*made;
         } else {
-            free_nodes(nodes, *made);
+            while (*made > 0) free_text(nodes[--*made].node);
+            free(nodes);
             return NULL;
         }
     }
@@ -118,7 +120,7 @@ static dv_plan_node *make_nodes(const char *const *names, size_t count, size_t *
     size_t kept = 1;
     for (size_t n = 1; n < *made; n++) {
         if (by_name(&nodes[kept - 1], &nodes[n]) != 0) nodes[kept++] = nodes[n];
-        else free_node(&nodes[n]);
+        else free_text(nodes[n].node);
     }
     *made = kept;
     return nodes;
