@@ -170,12 +170,20 @@ typedef struct {
      * divvy, but nothing that waits, and must not destroy what is waited for. divvy_client_process() and
      * divvy_client_close() do not ask. NULL: nothing but its end ends a wait, and no thread wakes up to ask */
     int (*interrupted)(divvy_client *client, void *user);
+
+    /** 1: a death watch. The program divvy-death-watch is started beside this one, and ends the session when this
+     * process has ended, however it did: then what it held has its next owner at once, and not after the session
+     * timeout. Ask for it only where nothing works on after the process, such as its children or what reads its output:
+     * those would work beside the next owner (docs/fencing.md). The program is the library's own, without a descriptor
+     * or signal of this one. It dies with the container or machine, and then the session takes its time. Refused by
+     * divvy_client_attach(), since that session is the host's. 0: no death watch */
+    int death_watch;
 } divvy_client_config;
 
 #define DIVVY_CLIENT_CONFIG_INIT                                                                                     \
     {                                                                                                                \
         sizeof(divvy_client_config), NULL, 10000, 0, 0, NULL, NULL, DIVVY_ACL_AUTO, 0, 0, NULL, NULL, NULL, 0, NULL, \
-            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL                                            \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0                                         \
     }
 
 /**
@@ -235,13 +243,15 @@ typedef struct {
  *   DIVVY_EINVAL       hosts or chroot malformed, a time out of range, an unknown acl, credentials without a scheme or
  *                      the reverse, an acl that needs credentials without them; the servers' tick is not known, or the
  *                      session timeout can hold nothing on such ticks (the message names the least that can);
+ *                      death_watch neither 0 nor 1;
  *                      TLS: one of its files is missing, or cannot be read or used, or their names or the password
  *                      have a comma, or OpenSSL would trust other CAs too; SASL: the user or the password file is
  *                      missing, or cannot be read
  *   DIVVY_EUNSUPPORTED a scheme other than "digest"; TLS with a native client that was built without OpenSSL;
- *                      SASL with one that was built without Cyrus SASL, or with another mechanism; TLS and SASL
+ *                      SASL with one that was built without Cyrus SASL, or with another mechanism; TLS and SASL;
+ *                      death_watch on a kernel without pidfds (Linux before 5.3)
  *   DIVVY_ENOMEM       allocation failed
- *   DIVVY_ESYSTEM      no thread or no descriptor could be had
+ *   DIVVY_ESYSTEM      no thread or no descriptor could be had; the death watch cannot be started, or says nothing
  */
 DIVVY_API int divvy_client_open(divvy_client **out, const divvy_client_config *config);
 

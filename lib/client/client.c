@@ -96,6 +96,8 @@ static int complete_config(divvy_client_config *to, const divvy_client_config *f
     if (to->tokens_checked < 0)
         return dv_fail(NULL, DIVVY_EINVAL, "open: DIVVY_TOKENS_CHECKED is \"%.32s\"; it may be 0 or 1",
                        getenv("DIVVY_TOKENS_CHECKED"));
+    if (to->death_watch < 0 || to->death_watch > 1)
+        return dv_fail(NULL, DIVVY_EINVAL, "open: death_watch is %d; it may be 0 or 1", to->death_watch);
     error = check_times(to, looks);
     return error ? error : check_credentials(to);
 }
@@ -159,18 +161,28 @@ static int start_threads(divvy_client *client) {
     return client->callbacks_running ? 0 : dv_fail(NULL, DIVVY_ESYSTEM, "open: no thread could be started");
 }
 
-int dv_client_open_on(divvy_client **out, const divvy_client_config *config, bool looks, dv_backend_new_fn make,
+/* C10. The backend has said that the hosts are good, and has not begun to connect. */
+static int begin_watch(divvy_client *client, const divvy_client_config *config, int watch_fd) {
+    if (watch_fd >= 0) return dv_death_watch_use(&client->death_watch, config, watch_fd);
+    if (!config->death_watch) return 0;
+    if (!client->znode->backend->password)
+        return dv_fail(NULL, DIVVY_EUNSUPPORTED, "open: death_watch is for sessions on servers, and this has none");
+    return dv_death_watch_start(&client->death_watch, config);
+}
+
+int dv_client_open_on(divvy_client **out, const divvy_client_config *config, dv_open_kind kind, dv_backend_new_fn make,
                       void *context) {
     if (!out) return dv_fail(NULL, DIVVY_EINVAL, "open: out is NULL");
     *out = NULL;
     divvy_client_config complete;
-    int error = complete_config(&complete, config, looks);
+    int error = complete_config(&complete, config, kind.looks);
     if (error) return error;
     divvy_client *client = NULL;
     error = dv_client_new(&client, &complete);
     if (error) return error;
     dv_session_init(client);
     error = open_backend(client, make, context);
+    if (!error) error = begin_watch(client, &complete, kind.watch_fd);
     /* The caller's strings were copied where they are needed. */
     client->config.hosts = client->config.auth = client->config.auth_scheme = NULL;
     client->config.tls_ca_file = client->config.tls_certificate_file = NULL;
@@ -194,7 +206,7 @@ int dv_client_open_on(divvy_client **out, const divvy_client_config *config, boo
 
 int divvy_private_client_open(divvy_client **out, const divvy_client_config *config, dv_backend_new_fn make,
                               void *context) {
-    return dv_client_open_on(out, config, false, make, context);
+    return dv_client_open_on(out, config, (dv_open_kind){.watch_fd = -1}, make, context);
 }
 
 /* ---- close ---- */
@@ -223,6 +235,8 @@ static void end_backend(divvy_client *client) {
     dv_client_unlock(client);
     if (client->znode) client->znode->backend->close(client->znode);
     dv_client_lock(client);
+    /* Without a connection the session was not closed: it lives on until its timeout, or the end of this process. */
+    if (client->link_up) dv_death_watch_forget(client->death_watch);
     dv_loop_drain(client);
     dv_client_unlock(client);
 }

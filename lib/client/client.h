@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "base/guid.h"
 #include "client/clock.h"
+#include "client/death_watch.h"
 #include "client/error.h"
 #include "client/metrics.h"
 #include "client/odd_answers.h"
@@ -144,6 +145,7 @@ struct divvy_client {
     unsigned waiters;          /* threads inside dv_client_wait() */
 
     dv_znode *znode;
+    dv_death_watch *death_watch; /* NULL: none */
     divvy_session_state state;
     _Atomic(int64_t) session_id, timeout_ms;
     _Atomic(int64_t) alive_until; /* C1; 0: nothing is believed (yet), DV_PASSED: for good, with this session */
@@ -332,8 +334,12 @@ void dv_odd_answers_free(divvy_client *client);
 bool dv_client_quota_refuses(const divvy_client *client, const char *path, int64_t since);
 
 /* ---- client.c ---- */
-/* Opens a client on any backend. `looks`: it owns nothing, so it needs no tick. Returns as divvy_client_open(). */
-int dv_client_open_on(divvy_client **out, const divvy_client_config *config, bool looks, dv_backend_new_fn make,
+typedef struct {
+    bool looks;   /* it owns nothing, so it needs no tick */
+    int watch_fd; /* the socket to a death watch that runs already; -1: the config says whether one is started */
+} dv_open_kind;
+/* Opens a client on any backend. Returns as divvy_client_open(). */
+int dv_client_open_on(divvy_client **out, const divvy_client_config *config, dv_open_kind kind, dv_backend_new_fn make,
                       void *context);
 /* Opens a client that may own something. Exported for libdivvy_testing of the same version, and nobody else. */
 DIVVY_API int divvy_private_client_open(divvy_client **out, const divvy_client_config *config, dv_backend_new_fn make,

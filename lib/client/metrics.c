@@ -73,6 +73,7 @@ static void gather_session(dv_metrics *metrics, divvy_client *client, int64_t no
     metrics->watched_bytes = client->watched.used_bytes;
     metrics->watched_limit_bytes = client->watched.limit_bytes;
     metrics->counted = client->metrics;
+    metrics->watched = dv_death_watch_lives(client->death_watch);
 }
 
 static int gather(dv_metrics *metrics, divvy_client *client) {
@@ -133,6 +134,9 @@ static void put_session(dv_metrics_writer *w, const dv_metrics *m) {
     put_ms(w, m->time_left_ms);
     FAMILY(w, "divvy_session_timeout_seconds", GAUGE, "seconds", "The session timeout that the servers gave.");
     put_ms(w, m->timeout_ms);
+    FAMILY(w, "divvy_death_watch", GAUGE, NULL,
+           "1 while a death watch lives, which ends the session when this process has ended; else 0.");
+    put(w, m->watched);
     FAMILY(w, "divvy_sessions_lost", COUNTER, NULL, "Sessions that ended before the client was closed.");
     put(w, m->counted.losses);
     FAMILY(w, "divvy_connections", COUNTER, NULL, "Connections to a server that were established.");

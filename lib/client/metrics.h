@@ -67,6 +67,7 @@ typedef struct {
     uint64_t put_off;                                                                  /* how often a request was */
     size_t ephemeral_bytes, ephemeral_limit_bytes, watched_bytes, watched_limit_bytes; /* of the budgets */
     dv_client_metrics counted;
+    bool watched;                /* by a death watch */
     uint64_t announced, entries; /* of registries */
     dv_pool_metrics *pools;
     size_t pool_count, pool_room;

@@ -1,6 +1,7 @@
 /* The session's state, as it concerns recipes: belief, heartbeats, its end. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/container.h"
 #include "client/client.h"
@@ -290,6 +291,15 @@ static bool is_unsafe(const divvy_client *client, const dv_session_news *news) {
     return news->ends_with_connection && !client->config.tokens_checked;
 }
 
+/* C10: before anything can be owned on the session. */
+static void tell_death_watch(divvy_client *client, const dv_session_news *news) {
+    char password[DV_SESSION_PASSWORD_BYTES];
+    if (!client->death_watch || !client->znode->backend->password) return;
+    client->znode->backend->password(client->znode, password);
+    dv_death_watch_tell(client->death_watch, news->session_id, news->timeout_ms, password);
+    explicit_bzero(password, sizeof password);
+}
+
 static void on_connected(divvy_client *client, const dv_session_news *news, int64_t now) {
     assert(!client->end_error && client->link_up);
     if (is_unsafe(client, news)) {
@@ -301,6 +311,7 @@ static void on_connected(divvy_client *client, const dv_session_news *news, int6
         return;
     }
     bool first = client->state == DIVVY_CONNECTING && !client->clock.timeout_ms;
+    if (first) tell_death_watch(client, news);
     atomic_store(&client->session_id, news->session_id);
     atomic_store(&client->timeout_ms, news->timeout_ms);
     dv_clock_connected(&client->clock, news->timeout_ms, news->created_at, client->guids.client_random);

@@ -125,6 +125,8 @@ typedef struct {
     const char *(*trouble)(const dv_znode *znode);
     /* Begins to connect. 0, or DIVVY_ENOMEM, DIVVY_ESYSTEM. Nothing is posted before. */
     int (*start)(dv_znode *znode);
+    /* Writes the password of the session, 16 bytes. While connected. NULL: it has none, or it is not ours to tell. */
+    void (*password)(const dv_znode *znode, char *out);
     /* The chroot that the hosts string named: "" or "/a/b". */
     const char *(*chroot)(const dv_znode *znode);
     /* Waits on behalf of the loop until there may be something to do, at most timeout_ms (-1: for ever). NULL: the loop

@@ -100,6 +100,11 @@ int divvy_client_attach(divvy_client **out, zhandle_t *handle, const divvy_clien
         return dv_fail(NULL, DIVVY_EINVAL,
                        "attach: tls_* and sasl_* are of no use for a handle that is open; open it by "
                        "zookeeper_init_ssl() or zookeeper_init_sasl()");
+    if (c.death_watch)
+        return dv_fail(
+            NULL, DIVVY_EINVAL,
+            "attach: death_watch is refused, since the session is the host's to end; set it on a client that "
+            "opens its own");
     /* These are the host's business: what they would be is of no effect, and must not be refused either. */
     c.hosts = "127.0.0.1:2181";
     c.session_timeout_ms = timeout_of(handle);

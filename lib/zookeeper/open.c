@@ -5,7 +5,6 @@
 
 #include "base/config.h"
 #include "client/error.h"
-#include "znode/apache/backend.h"
 
 static const char *of_environment(const char *name) {
     const char *value = getenv(name);
@@ -43,27 +42,36 @@ static int protect_by_tls(dv_protection *out, const divvy_client_config *config)
     return error ? dv_fail(NULL, error, "open: TLS: %s", message) : 0;
 }
 
-static int open_client(divvy_client **out, const divvy_client_config *given, bool looks) {
+static int open_client(divvy_client **out, const divvy_client_config *given, dv_open_kind kind,
+                       const dv_session_key *key) {
     static const divvy_client_config defaults = DIVVY_CLIENT_CONFIG_INIT;
     divvy_client_config config;
-    dv_protection protection = {0};
+    dv_protection protection = {.key = key};
     if (out) *out = NULL;
     int error = dv_config_copy(&config, sizeof config, &defaults, given ? given : &defaults);
-    if (error) return dv_client_open_on(out, given, looks, dv_apache_new, &protection); /* It says what is wrong. */
+    if (error) return dv_client_open_on(out, given, kind, dv_apache_new, &protection); /* It says what is wrong. */
     config.size = sizeof config;
     complete_tls(&config);
     error = protect_by_tls(&protection, &config);
     if (!error) error = protect_by_sasl(&protection, &config);
-    if (!error) error = dv_client_open_on(out, &config, looks, dv_apache_new, &protection);
+    if (!error) error = dv_client_open_on(out, &config, kind, dv_apache_new, &protection);
     dv_tls_unref(protection.tls);
     dv_sasl_free(protection.sasl);
     return error;
 }
 
 int divvy_client_open(divvy_client **out, const divvy_client_config *config) {
-    return open_client(out, config, false);
+    return open_client(out, config, (dv_open_kind){.watch_fd = -1}, NULL);
 }
 
 int dv_client_open_to_look(divvy_client **out, const divvy_client_config *config) {
-    return open_client(out, config, true);
+    return open_client(out, config, (dv_open_kind){.looks = true, .watch_fd = -1}, NULL);
+}
+
+int dv_client_open_watched(divvy_client **out, const divvy_client_config *config, int watch_fd) {
+    return open_client(out, config, (dv_open_kind){.watch_fd = watch_fd}, NULL);
+}
+
+int dv_client_open_to_end(divvy_client **out, const divvy_client_config *config, const dv_session_key *key) {
+    return open_client(out, config, (dv_open_kind){.looks = true, .watch_fd = -1}, key);
 }

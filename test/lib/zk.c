@@ -60,7 +60,7 @@ zhandle_t *dv_test_zk_init(const char *connect, watcher_fn watcher, int timeout_
         return zookeeper_init2(connect, watcher, timeout_ms, NULL, context, ZOO_NO_LOG_CLIENTENV, log);
     signal(SIGPIPE, SIG_IGN); /* The native client's threads raise it over TLS; a host has to see to that itself. */
     if (dv_tls_new(&tls, &config, message) != 0) dv_test_die("TLS: %s", message);
-    zhandle_t *handle = dv_tls_open(tls, connect, watcher, timeout_ms, context, log);
+    zhandle_t *handle = dv_tls_open(tls, connect, watcher, timeout_ms, NULL, context, log);
     dv_tls_unref(tls);
     return handle;
 }

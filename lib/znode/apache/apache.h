@@ -32,6 +32,7 @@ typedef struct dv_apache {
     dv_shared *shared;            /* a host's handle, shared.h; NULL: it is ours */
     struct dv_apache *next_guest; /* on the same one; under its lock */
     void *left_behind;            /* tsearch tree, estate.h: our nodes on it */
+    clientid_t key;               /* of the session that was taken up; client_id 0: none was */
     dv_hosts hosts;
     dv_tls *tls;         /* NULL: plain text */
     dv_sasl *sasl;       /* NULL: none */

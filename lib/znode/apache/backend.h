@@ -6,10 +6,17 @@
 #include "znode/apache/tls.h"
 #include "znode/znode.h"
 
-/* How the session is protected. The backend keeps a reference of its own to `tls`, and takes `sasl`. */
+/* A session that exists already. */
 typedef struct {
-    dv_tls *tls;   /* NULL: plain text */
-    dv_sasl *sasl; /* NULL: none; never together with `tls` */
+    int64_t id;
+    char password[16];
+} dv_session_key;
+
+/* How the session is protected, and which it is. The backend keeps a reference of its own to `tls`, and takes `sasl`. */
+typedef struct {
+    dv_tls *tls;               /* NULL: plain text */
+    dv_sasl *sasl;             /* NULL: none; never together with `tls` */
+    const dv_session_key *key; /* NULL: a new session; else this one, and no other when it has ended */
 } dv_protection;
 
 /* A dv_backend_new_fn: a session of our own on the native client. The context is a dv_protection. */

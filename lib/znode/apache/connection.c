@@ -91,7 +91,8 @@ static int silent_ms_of(const dv_apache *apache) {
 static void note_connection(dv_apache *apache, dv_session_news *news, const dv_server_address *server) {
     apache->answered = false;
     apache->stats.connects++;
-    news->created_at = apache->opened_at; /* The first connection of a handle of ours is to a new session. */
+    /* The first connection of a handle of ours is to a new session. */
+    news->created_at = apache->key.client_id ? 0 : apache->opened_at;
     apache->opened_at = 0;
     if (apache->silence) dv_silence_allow(apache->silence, DV_SILENCE_ANY);
     /* The lookup was for the case that no server answers. */
@@ -170,13 +171,14 @@ static int open_handle(dv_apache *apache) {
     log_callback_fn log = dv_apache_log_function(apache->log_slot);
     const char *servers = apache->servers;
     int timeout_ms = apache->requested_timeout_ms;
+    const clientid_t *key = apache->key.client_id ? &apache->key : NULL;
     if (apache->tls) apache->silence = dv_silence_start(servers, silent_ms_of(apache));
-    if (apache->silence) apache->handle = dv_tls_open(apache->tls, servers, on_session_event, timeout_ms, apache, log);
+    if (apache->silence)
+        apache->handle = dv_tls_open(apache->tls, servers, on_session_event, timeout_ms, key, apache, log);
     else if (apache->sasl)
-        apache->handle = dv_sasl_open(apache->sasl, servers, on_session_event, timeout_ms, apache, log);
+        apache->handle = dv_sasl_open(apache->sasl, servers, on_session_event, timeout_ms, key, apache, log);
     else if (!apache->tls)
-        apache->handle =
-            zookeeper_init2(servers, on_session_event, timeout_ms, NULL, apache, ZOO_NO_LOG_CLIENTENV, log);
+        apache->handle = zookeeper_init2(servers, on_session_event, timeout_ms, key, apache, ZOO_NO_LOG_CLIENTENV, log);
     dv_signals_restore(&signals);
     if (!apache->handle) {
         dv_silence_stop(apache->silence);
@@ -317,6 +319,7 @@ void dv_apache_free(dv_znode *znode) {
     dv_pause_destroy(&apache->pause);
     dv_hosts_free(&apache->hosts);
     if (apache->auth) explicit_bzero(apache->auth, strlen(apache->auth));
+    explicit_bzero(&apache->key, sizeof apache->key);
     free(apache->auth);
     free(apache->auth_scheme);
     free(apache->servers);
@@ -324,6 +327,12 @@ void dv_apache_free(dv_znode *znode) {
     dv_tls_unref(apache->tls);
     dv_sasl_free(apache->sasl);
     free(apache);
+}
+
+static void get_password(const dv_znode *znode, char *out) {
+    const dv_apache *apache = (const dv_apache *)(const void *)znode;
+    assert(apache->handle);
+    memcpy(out, zoo_client_id(apache->handle)->passwd, sizeof apache->key.passwd);
 }
 
 static const char *get_chroot(const dv_znode *znode) {
@@ -360,28 +369,28 @@ void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv
     choose_acl(apache, config->acl);
 }
 
+/* All but `reopen`, which a session that was taken up lacks: it is to be ended, and there is no other. */
+#define BACKEND                                                                                                 \
+    .submit = dv_apache_submit, .multi = dv_apache_multi, .unwatch = dv_watch_drop, .now_ms = dv_apache_now_ms, \
+    .random = dv_apache_random, .stats = dv_apache_stats, .servers = get_servers, .trouble = get_trouble,       \
+    .start = start, .password = get_password, .chroot = get_chroot, .close = close_handle,                      \
+    .abandon = dv_apache_abandon, .free = dv_apache_free
+
+/* A session that was taken up has its tick known to nobody, and needs none. */
+static void take_up(dv_apache *apache, const dv_session_key *key) {
+    apache->key.client_id = key->id;
+    memcpy(apache->key.passwd, key->password, sizeof apache->key.passwd);
+    apache->tick_asked = true;
+}
+
 int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **reason, void *context) {
     dv_protection *protection = context;
-    static const dv_znode_backend backend = {
-        .submit = dv_apache_submit,
-        .multi = dv_apache_multi,
-        .unwatch = dv_watch_drop,
-        .now_ms = dv_apache_now_ms,
-        .random = dv_apache_random,
-        .stats = dv_apache_stats,
-        .servers = get_servers,
-        .trouble = get_trouble,
-        .start = start,
-        .reopen = reopen,
-        .chroot = get_chroot,
-        .close = close_handle,
-        .abandon = dv_apache_abandon,
-        .free = dv_apache_free,
-    };
+    static const dv_znode_backend backend = {BACKEND, .reopen = reopen}, taken_up = {BACKEND};
     *out = NULL;
     dv_apache *apache = calloc(1, sizeof *apache);
     if (!apache) return DIVVY_ENOMEM;
-    dv_apache_init(apache, &backend, config);
+    dv_apache_init(apache, protection->key ? &taken_up : &backend, config);
+    if (protection->key) take_up(apache, protection->key);
     apache->tls = dv_tls_ref(protection->tls);
     int error = dv_hosts_parse(&apache->hosts, config->hosts, reason);
     if (!error && config->auth) {

@@ -164,8 +164,8 @@ void dv_sasl_free(dv_sasl *sasl) {
     free(sasl);
 }
 
-zhandle_t *dv_sasl_open(dv_sasl *sasl, const char *servers, watcher_fn watcher, int timeout_ms, void *context,
-                        log_callback_fn log) {
+zhandle_t *dv_sasl_open(dv_sasl *sasl, const char *servers, watcher_fn watcher, int timeout_ms, const clientid_t *key,
+                        void *context, log_callback_fn log) {
     parameters p = {sasl->service, sasl->host, sasl->mechanism, sasl->callbacks};
-    return sasl->init(servers, watcher, timeout_ms, NULL, context, ZOO_NO_LOG_CLIENTENV, log, &p);
+    return sasl->init(servers, watcher, timeout_ms, key, context, ZOO_NO_LOG_CLIENTENV, log, &p);
 }

@@ -16,8 +16,8 @@ int dv_sasl_new(dv_sasl **out, const divvy_client_config *config, char *message)
 /* After every handle of it has been closed. Wipes the password. NULL is fine. */
 void dv_sasl_free(dv_sasl *sasl);
 
-/* zookeeper_init2() with it. */
-zhandle_t *dv_sasl_open(dv_sasl *sasl, const char *servers, watcher_fn watcher, int timeout_ms, void *context,
-                        log_callback_fn log);
+/* zookeeper_init2() with it. `key` NULL: a new session. */
+zhandle_t *dv_sasl_open(dv_sasl *sasl, const char *servers, watcher_fn watcher, int timeout_ms, const clientid_t *key,
+                        void *context, log_callback_fn log);
 
 #endif

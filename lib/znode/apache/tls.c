@@ -244,8 +244,8 @@ static void watch_forks(void) {
 
 /* The native client splits the text by strtok(), which is for one thread at a time. It has no parameter for a log
  * callback either, and would write its first lines to stderr: until it has ours, it is told to write none. */
-zhandle_t *dv_tls_open(const dv_tls *tls, const char *servers, watcher_fn watcher, int timeout_ms, void *context,
-                       log_callback_fn log) {
+zhandle_t *dv_tls_open(const dv_tls *tls, const char *servers, watcher_fn watcher, int timeout_ms,
+                       const clientid_t *key, void *context, log_callback_fn log) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     /* With no password it would ask on the terminal for that of a key that has become encrypted. */
     static const char no_password[] = "none";
@@ -257,7 +257,7 @@ zhandle_t *dv_tls_open(const dv_tls *tls, const char *servers, watcher_fn watche
     pthread_mutex_lock(&init_mutex);
     ZooLogLevel level = logLevel;
     zoo_set_debug_level((ZooLogLevel)0);
-    zhandle_t *handle = tls->init(servers, text, watcher, timeout_ms, NULL, context, ZOO_NO_LOG_CLIENTENV);
+    zhandle_t *handle = tls->init(servers, text, watcher, timeout_ms, key, context, ZOO_NO_LOG_CLIENTENV);
     if (handle) zoo_set_log_callback(handle, log);
     zoo_set_debug_level(level);
     pthread_mutex_unlock(&init_mutex);

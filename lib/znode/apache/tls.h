@@ -19,9 +19,9 @@ int dv_tls_new(dv_tls **out, const divvy_client_config *config, char *message);
 dv_tls *dv_tls_ref(dv_tls *tls);
 void dv_tls_unref(dv_tls *tls);
 
-/* zookeeper_init2() over TLS. */
-zhandle_t *dv_tls_open(const dv_tls *tls, const char *servers, watcher_fn watcher, int timeout_ms, void *context,
-                       log_callback_fn log);
+/* zookeeper_init2() over TLS. `key` NULL: a new session. */
+zhandle_t *dv_tls_open(const dv_tls *tls, const char *servers, watcher_fn watcher, int timeout_ms,
+                       const clientid_t *key, void *context, log_callback_fn log);
 
 /* Makes an SSL_CTX of the files as they are now, for dv_openssl's SSL_CTX_free(). NULL with a message on failure. */
 void *dv_tls_context(const dv_tls *tls, char *message);

@@ -1,0 +1,223 @@
+/* The client's side of its death watch. SPDX-License-Identifier: Apache-2.0 */
+#include "client/death_watch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/error.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434 /* on every architecture but alpha; kernel headers before 5.3 lack it */
+#endif
+
+/* READY_MS: for the program to start, on a machine that is busy. ABOVE_FD: no descriptor of the program is up there. */
+enum { READY_MS = 10000, ABOVE_FD = 10 };
+
+struct dv_death_watch {
+    int socket_fd;
+    bool owned; /* the socket is ours to close */
+    char *texts[DV_WILL_TEXTS];
+    int acl;
+    dv_will will;  /* as it was told last; its texts are those above */
+    char *message; /* room for one, DV_WILL_BYTES_MAX */
+};
+
+int dv_death_watch_self(void) {
+    return (int)syscall(SYS_pidfd_open, getpid(), 0);
+}
+
+/* ---- what it is told ---- */
+
+static void wipe(char *text) {
+    if (text) explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+/* The watch needs no chroot, so that it makes none. */
+static char *copy_hosts(const char *hosts) {
+    return strndup(hosts, strcspn(hosts, "/"));
+}
+
+static int fill(dv_death_watch *watch, const divvy_client_config *c) {
+    const char *const given[DV_WILL_TEXTS] = {
+        [DV_WILL_HOSTS] = c->hosts,
+        [DV_WILL_AUTH_SCHEME] = c->auth_scheme,
+        [DV_WILL_AUTH] = c->auth,
+        [DV_WILL_TLS_CA_FILE] = c->tls_ca_file,
+        [DV_WILL_TLS_CERTIFICATE_FILE] = c->tls_certificate_file,
+        [DV_WILL_TLS_KEY_FILE] = c->tls_key_file,
+        [DV_WILL_TLS_KEY_PASSWORD_FILE] = c->tls_key_password_file,
+        [DV_WILL_SASL_MECHANISM] = c->sasl_mechanism,
+        [DV_WILL_SASL_USER] = c->sasl_user,
+        [DV_WILL_SASL_PASSWORD_FILE] = c->sasl_password_file,
+        [DV_WILL_SASL_SERVICE] = c->sasl_service,
+        [DV_WILL_SASL_HOST] = c->sasl_host,
+    };
+    for (int i = 0; i < DV_WILL_TEXTS; i++) {
+        if (!given[i]) continue;
+        watch->texts[i] = i == DV_WILL_HOSTS ? copy_hosts(given[i]) : strdup(given[i]);
+        if (!watch->texts[i]) return DIVVY_ENOMEM;
+        watch->will.texts[i] = watch->texts[i];
+    }
+    watch->will.acl = c->acl;
+    watch->message = malloc(DV_WILL_BYTES_MAX);
+    return watch->message ? 0 : DIVVY_ENOMEM;
+}
+
+int dv_death_watch_use(dv_death_watch **out, const divvy_client_config *config, int socket_fd) {
+    assert(socket_fd >= 0);
+    *out = NULL;
+    dv_death_watch *watch = calloc(1, sizeof *watch);
+    if (!watch) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
+    watch->socket_fd = socket_fd;
+    if (fill(watch, config) != 0) {
+        dv_death_watch_free(watch);
+        return dv_fail_plainly(NULL, DIVVY_ENOMEM);
+    }
+    *out = watch;
+    return 0;
+}
+
+/* A watch that does not read is stopped, or has ended: nobody waits for it. */
+static void send_will(dv_death_watch *watch) {
+    size_t bytes = dv_will_print(&watch->will, watch->message, DV_WILL_BYTES_MAX);
+    if (bytes) send(watch->socket_fd, watch->message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    explicit_bzero(watch->message, bytes);
+}
+
+void dv_death_watch_tell(dv_death_watch *watch, int64_t session_id, int64_t timeout_ms,
+                         const char password[DV_SESSION_PASSWORD_BYTES]) {
+    assert(session_id != 0);
+    watch->will.session_id = session_id;
+    watch->will.timeout_ms = timeout_ms;
+    memcpy(watch->will.password, password, DV_SESSION_PASSWORD_BYTES);
+    send_will(watch);
+}
+
+void dv_death_watch_forget(dv_death_watch *watch) {
+    if (!watch) return;
+    watch->will.session_id = 0;
+    explicit_bzero(watch->will.password, sizeof watch->will.password);
+    send_will(watch);
+}
+
+bool dv_death_watch_lives(const dv_death_watch *watch) {
+    struct pollfd fd = {.fd = watch ? watch->socket_fd : -1, .events = POLLIN};
+    return watch && poll(&fd, 1, 0) >= 0 && !(fd.revents & (POLLHUP | POLLERR));
+}
+
+void dv_death_watch_free(dv_death_watch *watch) {
+    if (!watch) return;
+    if (watch->owned) close(watch->socket_fd);
+    for (int i = 0; i < DV_WILL_TEXTS; i++) wipe(watch->texts[i]);
+    explicit_bzero(watch->will.password, sizeof watch->will.password);
+    free(watch->message);
+    free(watch);
+}
+
+/* ---- the program ---- */
+
+static char *find_program(void) {
+    const char *folder = secure_getenv("DIVVY_LIBEXEC");
+    char *path;
+    return asprintf(&path, "%s/divvy-death-watch", folder && *folder ? folder : DIVVY_LIBEXEC) < 0 ? NULL : path;
+}
+
+/* All descriptors are above those that the program is to have, so that none takes the place of another. */
+static int spawn_with(const char *path, int socket_fd, int process_fd, pid_t *pid) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t all;
+    char *const arguments[] = {"divvy-death-watch", NULL};
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error) return error;
+    error = posix_spawnattr_init(&attributes);
+    if (error) {
+        posix_spawn_file_actions_destroy(&actions);
+        return error;
+    }
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &all);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    for (int fd = 0; !error && fd < DV_DEATH_WATCH_SOCKET_FD; fd++)
+        error = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+    if (!error) error = posix_spawn_file_actions_adddup2(&actions, socket_fd, DV_DEATH_WATCH_SOCKET_FD);
+    if (!error) error = posix_spawn_file_actions_adddup2(&actions, process_fd, DV_DEATH_WATCH_PROCESS_FD);
+    if (!error) error = posix_spawn(pid, path, &actions, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+/* Its first process ends at once. A host that ignores SIGCHLD, or reaps all its children, has taken its status: then
+ * waitpid(2) fails, which is as good. */
+static int spawn(const char *path, int socket_fd, int process_fd) {
+    pid_t pid;
+    int high_socket_fd = fcntl(socket_fd, F_DUPFD_CLOEXEC, ABOVE_FD);
+    int high_process_fd = fcntl(process_fd, F_DUPFD_CLOEXEC, ABOVE_FD);
+    int error =
+        high_socket_fd < 0 || high_process_fd < 0 ? errno : spawn_with(path, high_socket_fd, high_process_fd, &pid);
+    if (high_socket_fd >= 0) close(high_socket_fd);
+    if (high_process_fd >= 0) close(high_process_fd);
+    while (!error && waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+    return error;
+}
+
+static bool is_ready(int socket_fd) {
+    struct pollfd fd = {.fd = socket_fd, .events = POLLIN};
+    char byte = 0;
+    int found;
+    while ((found = poll(&fd, 1, READY_MS)) < 0 && errno == EINTR) continue;
+    return found > 0 && recv(socket_fd, &byte, 1, 0) == 1 && byte == DV_DEATH_WATCH_READY;
+}
+
+static int start_program(int socket_fd, int program_fd, int process_fd) {
+    char *path = find_program();
+    if (!path) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
+    int error = spawn(path, program_fd, process_fd);
+    close(program_fd);
+    if (error)
+        dv_fail(NULL, DIVVY_ESYSTEM,
+                "open: the death watch %.300s cannot be started: %s; install it with the library, set $DIVVY_LIBEXEC "
+                "to its folder, or leave death_watch 0",
+                path, strerror(error));
+    else if (!is_ready(socket_fd))
+        error = dv_fail(NULL, DIVVY_ESYSTEM,
+                        "open: the death watch %.300s was started, and ended or said nothing within %d s; see that it "
+                        "is of this library's version",
+                        path, READY_MS / 1000);
+    free(path);
+    return error ? DIVVY_ESYSTEM : 0;
+}
+
+int dv_death_watch_start(dv_death_watch **out, const divvy_client_config *config) {
+    int ends[2];
+    *out = NULL;
+    int process_fd = dv_death_watch_self();
+    if (process_fd < 0)
+        return dv_fail(NULL, errno == EMFILE || errno == ENFILE ? DIVVY_ESYSTEM : DIVVY_EUNSUPPORTED,
+                       "open: death_watch needs a pidfd, which the kernel refuses: %s; Linux has them since 5.3",
+                       strerror(errno));
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        close(process_fd);
+        return dv_fail(NULL, DIVVY_ESYSTEM, "open: the death watch can have no socket: %s", strerror(errno));
+    }
+    int error = start_program(ends[0], ends[1], process_fd);
+    close(process_fd);
+    if (!error) error = dv_death_watch_use(out, config, ends[0]);
+    if (error) close(ends[0]);
+    else (*out)->owned = true;
+    return error;
+}

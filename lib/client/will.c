@@ -1,0 +1,104 @@
+/* The will of a client, as a message. SPDX-License-Identifier: Apache-2.0 */
+#include "client/will.h"
+
+#include <string.h>
+
+#include "divvy/error.h"
+
+/* The numbers come first, then each text: a byte that says whether it is set, its bytes, and a NUL. */
+typedef struct {
+    uint32_t format;
+    int32_t acl;
+    int64_t session_id, timeout_ms;
+    uint64_t pool_count;
+    char password[DV_SESSION_PASSWORD_BYTES];
+} numbers;
+
+enum { FORMAT = 1, UNSET = 'u', SET = 's' };
+
+/* ---- printing ---- */
+
+typedef struct {
+    char *at, *end; /* NULL in `at`: the room did not do */
+} printer;
+
+static void print(printer *p, const void *bytes, size_t count) {
+    if (p->at && (size_t)(p->end - p->at) >= count) {
+        memcpy(p->at, bytes, count);
+        p->at += count;
+    } else {
+        p->at = NULL;
+    }
+}
+
+static void print_text(printer *p, const char *text) {
+    const char kind = text ? SET : UNSET;
+    print(p, &kind, 1);
+    if (text) print(p, text, strlen(text) + 1);
+}
+
+size_t dv_will_print(const dv_will *will, char *out, size_t room) {
+    printer p = {out, out + room};
+    numbers n;
+    memset(&n, 0, sizeof n); /* No chance bytes between its fields leave the process. */
+    n.format = FORMAT;
+    n.acl = will->acl;
+    n.session_id = will->session_id;
+    n.timeout_ms = will->timeout_ms;
+    n.pool_count = will->pool_count;
+    memcpy(n.password, will->password, sizeof n.password);
+    print(&p, &n, sizeof n);
+    for (int i = 0; i < DV_WILL_TEXTS; i++) print_text(&p, will->texts[i]);
+    for (size_t i = 0; i < will->pool_count; i++) {
+        print_text(&p, will->pools[i].path);
+        print_text(&p, will->pools[i].member);
+    }
+    explicit_bzero(&n, sizeof n);
+    return p.at ? (size_t)(p.at - out) : 0;
+}
+
+/* ---- parsing ---- */
+
+typedef struct {
+    const char *at, *end;
+    bool broken;
+} scanner;
+
+static const char *scan_text(scanner *s) {
+    size_t left = (size_t)(s->end - s->at);
+    char kind = left > 0 ? *s->at : '\0';
+    const char *text = s->at + 1;
+    size_t bytes = kind == SET ? strnlen(text, left - 1) : 0;
+    if ((kind != SET && kind != UNSET) || (kind == SET && bytes == left - 1)) s->broken = true;
+    if (s->broken) return NULL;
+    s->at = kind == SET ? text + bytes + 1 : text;
+    return kind == SET ? text : NULL;
+}
+
+static void scan_pool(scanner *s, dv_will_pool *pool) {
+    pool->path = scan_text(s);
+    pool->member = scan_text(s);
+    if (!pool->path || !pool->member) s->broken = true;
+}
+
+int dv_will_parse(dv_will *out, const char *message, size_t bytes) {
+    numbers n;
+    memset(out, 0, sizeof *out);
+    if (bytes < sizeof n) return DIVVY_EPROTO;
+    memcpy(&n, message, sizeof n);
+    if (n.format != FORMAT || n.pool_count > DV_WILL_POOLS_MAX || n.timeout_ms < 0) return DIVVY_EPROTO;
+    scanner s = {message + sizeof n, message + bytes, false};
+    for (int i = 0; i < DV_WILL_TEXTS; i++) out->texts[i] = scan_text(&s);
+    for (size_t i = 0; i < n.pool_count; i++) scan_pool(&s, &out->pools[i]);
+    if (s.broken || s.at != s.end || (n.session_id && !out->texts[DV_WILL_HOSTS])) {
+        memset(out, 0, sizeof *out);
+        return DIVVY_EPROTO;
+    }
+    out->session_id = n.session_id;
+    out->timeout_ms = n.timeout_ms;
+    out->acl = n.acl;
+    out->pool_count = (size_t)n.pool_count;
+    memcpy(out->password, n.password, sizeof out->password);
+    explicit_bzero(&n, sizeof n);
+    return 0;
+}

@@ -1,0 +1,127 @@
+/* A death watch: ends the session of a process that has ended. SPDX-License-Identifier: Apache-2.0 */
+#include "zookeeper/watcher.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/threads.h"
+#include "zookeeper/open.h"
+
+/* Between two attempts: at first, and at most. TIMEOUTS: the session has ended by itself when so many have passed. */
+enum { AGAIN_MS = 10, AGAIN_MAX_MS = 1000, TIMEOUTS = 2 };
+
+static int64_t now_ms(void) {
+    return dv_clock_ms(CLOCK_BOOTTIME);
+}
+
+int dv_watcher_init(dv_watcher *watcher, int socket_fd, int process_fd) {
+    *watcher = (dv_watcher){.socket_fd = socket_fd, .process_fd = process_fd};
+    void *memory = mmap(NULL, DV_WILL_BYTES_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return -1;
+    /* Each of these may be refused: then the password is no less safe than in the process itself. */
+    mlock(memory, DV_WILL_BYTES_MAX);
+    madvise(memory, DV_WILL_BYTES_MAX, MADV_DONTDUMP);
+    madvise(memory, DV_WILL_BYTES_MAX, MADV_WIPEONFORK);
+    watcher->message = memory;
+    return 0;
+}
+
+static void forget(dv_watcher *watcher) {
+    explicit_bzero(watcher->message, DV_WILL_BYTES_MAX);
+    watcher->bytes = 0;
+}
+
+void dv_watcher_listen(dv_watcher *watcher) {
+    dv_will will;
+    ssize_t bytes = -1;
+    while (watcher->socket_fd >= 0) {
+        bytes = recv(watcher->socket_fd, watcher->message, DV_WILL_BYTES_MAX, MSG_DONTWAIT);
+        if (bytes < 0 && errno == EINTR) continue;
+        if (bytes <= 0) break;
+        bool holds = dv_will_parse(&will, watcher->message, (size_t)bytes) == 0 && will.session_id != 0;
+        explicit_bzero(will.password, sizeof will.password);
+        watcher->bytes = (size_t)bytes;
+        if (!holds) forget(watcher);
+    }
+    if (bytes == 0 || (bytes < 0 && errno != EAGAIN)) watcher->socket_fd = -1;
+}
+
+bool dv_watcher_has_ended(dv_watcher *watcher) {
+    struct pollfd fd = {.fd = watcher->process_fd, .events = POLLIN};
+    if (watcher->ended_ms) return true;
+    if (poll(&fd, 1, 0) <= 0 || !(fd.revents & POLLIN)) return false;
+    watcher->ended_ms = now_ms();
+    return true;
+}
+
+static int64_t patience_ms(const dv_will *will) {
+    return TIMEOUTS * will->timeout_ms;
+}
+
+int64_t dv_watcher_patience_ms(const dv_watcher *watcher) {
+    dv_will will;
+    if (dv_will_parse(&will, watcher->message, watcher->bytes) != 0) return 0;
+    explicit_bzero(will.password, sizeof will.password);
+    return patience_ms(&will);
+}
+
+/* ---- ending a session ---- */
+
+static divvy_client_config config_of(const dv_will *will) {
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.hosts = will->texts[DV_WILL_HOSTS];
+    config.session_timeout_ms = will->timeout_ms;
+    config.manual = 1;
+    config.auth_scheme = will->texts[DV_WILL_AUTH_SCHEME];
+    config.auth = will->texts[DV_WILL_AUTH];
+    config.acl = will->acl;
+    config.tls_ca_file = will->texts[DV_WILL_TLS_CA_FILE];
+    config.tls_certificate_file = will->texts[DV_WILL_TLS_CERTIFICATE_FILE];
+    config.tls_key_file = will->texts[DV_WILL_TLS_KEY_FILE];
+    config.tls_key_password_file = will->texts[DV_WILL_TLS_KEY_PASSWORD_FILE];
+    config.sasl_mechanism = will->texts[DV_WILL_SASL_MECHANISM];
+    config.sasl_user = will->texts[DV_WILL_SASL_USER];
+    config.sasl_password_file = will->texts[DV_WILL_SASL_PASSWORD_FILE];
+    config.sasl_service = will->texts[DV_WILL_SASL_SERVICE];
+    config.sasl_host = will->texts[DV_WILL_SASL_HOST];
+    return config;
+}
+
+/* Connects with the session, and closes it. Returns DIVVY_ELOST when a server says that it has ended. A close has no
+ * answer, so only a second attempt tells that the first one has done it. */
+static int end_session(const dv_will *will, int64_t left_ms) {
+    divvy_client_config config = config_of(will);
+    divvy_client *client;
+    dv_session_key key = {.id = will->session_id};
+    memcpy(key.password, will->password, sizeof key.password);
+    int error = dv_client_open_to_end(&client, &config, &key);
+    explicit_bzero(&key, sizeof key);
+    if (error) return error;
+    error = divvy_client_wait_connected(client, left_ms);
+    divvy_client_close(client);
+    return error;
+}
+
+static void wait_ms(int64_t ms) {
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+void dv_watcher_execute(dv_watcher *watcher) {
+    dv_will will;
+    int error = -1;
+    bool told = dv_will_parse(&will, watcher->message, watcher->bytes) == 0 && will.session_id != 0;
+    if (!dv_will_is_due(told, dv_watcher_has_ended(watcher), true)) return;
+    int64_t until_ms = watcher->ended_ms + patience_ms(&will), pause_ms = 0, left_ms;
+    while (error != DIVVY_ELOST && error != DIVVY_EAUTH && (left_ms = until_ms - now_ms()) > 0) {
+        wait_ms(pause_ms);
+        error = end_session(&will, left_ms);
+        pause_ms = pause_ms == 0 ? AGAIN_MS : pause_ms < AGAIN_MAX_MS / 2 ? 2 * pause_ms : AGAIN_MAX_MS;
+    }
+    explicit_bzero(&will, sizeof will);
+    forget(watcher);
+}
