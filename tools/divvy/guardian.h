@@ -1,7 +1,7 @@
 /* Guardians: processes that run a command, and end it in time whatever becomes of us. SPDX-License-Identifier:
  * Apache-2.0
  *
- * Rules G2 to G8 of docs/protocol.md.
+ * Rules G2 to G10 of docs/protocol.md.
  *
  * A guardian is the parent of one command. It has one thread, waits for nothing but its orders, its children and its
  * clock, and knows until when the command may run: the deadline, which we move forward as long as the session proves to
