@@ -2,15 +2,23 @@
 #include "zookeeper/watcher.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/threads.h"
 #include "zookeeper/open.h"
+
+#ifndef SYS_close_range
+#define SYS_close_range 436 /* on every architecture but alpha; kernel headers before 5.9 lack it */
+#endif
 
 /* Between two attempts: at first, and at most. TIMEOUTS: the session has ended by itself when so many have passed. */
 enum { AGAIN_MS = 10, AGAIN_MAX_MS = 1000, TIMEOUTS = 2 };
@@ -59,15 +67,49 @@ bool dv_watcher_has_ended(dv_watcher *watcher) {
     return true;
 }
 
+static void close_between(int first, int last) {
+    if (first > last || syscall(SYS_close_range, (unsigned)first, (unsigned)last, 0) == 0) return;
+    long open_max = sysconf(_SC_OPEN_MAX);
+    for (int fd = first; fd <= last && fd < open_max; fd++) close(fd);
+}
+
+void dv_watcher_detach(const dv_watcher *watcher) {
+    int a = watcher->process_fd, b = watcher->socket_fd, nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int low = a < b ? a : b, high = a < b ? b : a;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fd == a || fd == b || fd == nothing) continue;
+        if (nothing >= 0) dup2(nothing, fd);
+        else close(fd);
+    }
+    close_between(STDERR_FILENO + 1, low - 1);
+    close_between((low > STDERR_FILENO ? low : STDERR_FILENO) + 1, high - 1);
+    close_between((high > STDERR_FILENO ? high : STDERR_FILENO) + 1, INT_MAX);
+}
+
 static int64_t patience_ms(const dv_will *will) {
     return TIMEOUTS * will->timeout_ms;
 }
 
-int64_t dv_watcher_patience_ms(const dv_watcher *watcher) {
+/* Returns for how long the process is waited for, once its socket has closed without a word. */
+static int64_t silent_ms(const dv_watcher *watcher) {
     dv_will will;
     if (dv_will_parse(&will, watcher->message, watcher->bytes) != 0) return 0;
     explicit_bzero(will.password, sizeof will.password);
     return patience_ms(&will);
+}
+
+bool dv_watcher_wait(dv_watcher *watcher) {
+    int64_t until_ms = -1;
+    for (;;) {
+        dv_watcher_listen(watcher);
+        if (dv_watcher_has_ended(watcher)) return dv_watcher_has_will(watcher);
+        if (watcher->socket_fd < 0 && until_ms < 0) until_ms = now_ms() + silent_ms(watcher);
+        int64_t left_ms = until_ms < 0 ? -1 : until_ms - now_ms();
+        if (until_ms >= 0 && left_ms <= 0) return false;
+        struct pollfd fds[] = {{.fd = watcher->process_fd, .events = POLLIN},
+                               {.fd = watcher->socket_fd, .events = POLLIN}};
+        poll(fds, 2, (int)left_ms);
+    }
 }
 
 /* ---- ending a session ---- */

@@ -32,8 +32,12 @@ static inline bool dv_watcher_has_will(const dv_watcher *watcher) {
     return watcher->bytes > 0;
 }
 
-/* Returns for how long a watch waits for its process, once its socket has closed without a word: in ms. */
-int64_t dv_watcher_patience_ms(const dv_watcher *watcher);
+/* Lets go of all other descriptors of this process; 0 to 2 are /dev/null from now on. */
+void dv_watcher_detach(const dv_watcher *watcher);
+
+/* Waits until the process has ended, as the kernel says. Returns false where it need not be waited for any longer: it
+ * has closed its socket, and there is no session to be ended, or one that has ended by itself since. */
+bool dv_watcher_wait(dv_watcher *watcher);
 
 /* Ends the session, if there is one and the process has ended. The caller knows that nothing is left that ran under the
  * process. Returns when a server says that the session has ended, or twice its timeout has passed. Forgets the will. */

@@ -11,6 +11,7 @@
 #include "client/client.h"
 #include "command.h"
 #include "log.h"
+#include "zookeeper/open.h"
 
 enum { CONNECT_NOTICE_MS = 5000 };
 
@@ -97,7 +98,9 @@ int dv_session_open(dv_session *session) {
     config.log_requests = o->log_requests;
     config.user = session;
     session->started_ms = dv_session_now_ms();
-    int error = divvy_client_open(&session->client, &config);
+    int watch_fd = session->watched_by && !o->no_death_watch ? dv_guardians_watch_fd(session->watched_by) : -1;
+    int error = watch_fd < 0 ? divvy_client_open(&session->client, &config)
+                             : dv_client_open_watched(&session->client, &config, watch_fd);
     if (error) return dv_session_refused(session, error);
     session->metrics.path = o->metrics;
     dv_session_write_metrics(session);

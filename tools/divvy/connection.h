@@ -7,6 +7,7 @@
 
 #include <divvy/divvy.h>
 
+#include "guardian.h"
 #include "metrics_file.h"
 #include "options.h"
 #include "tls_options.h"
@@ -19,7 +20,8 @@ typedef struct {
     const char *auth_file;      /* NULL: no credentials */
     const char *metrics;        /* NULL: none are written */
     dv_tls_options tls;
-    int acl; /* DIVVY_ACL_* */
+    int acl;            /* DIVVY_ACL_* */
+    int no_death_watch; /* the session takes its time when we have died */
     int verbose;
     int log_requests; /* with verbose: each request and each answer too */
 
@@ -69,6 +71,12 @@ extern const dv_choice dv_session_acls[];
         .help = "replace FILE with this process's metrics every 10s and at the end, as\n"                       \
                 "node_exporter's textfile collector reads them: the name ends in .prom"                         \
     }
+#define DV_SESSION_OPTION_NO_DEATH_WATCH(type, field)                                                     \
+    {                                                                                                     \
+        .name = "no-death-watch", .kind = DV_OPTION_FLAG, .offset = offsetof(type, field.no_death_watch), \
+        .help = "when this process is killed, leave its session to time out; by default\n"                \
+                "what it held has its next owner as soon as its commands have ended"                      \
+    }
 #define DV_SESSION_OPTION_VERBOSE(type, field, help_text) \
     { .name = "verbose", .kind = DV_OPTION_FLAG, .offset = offsetof(type, field.verbose), .help = help_text }
 
@@ -91,6 +99,7 @@ typedef struct {
     const char *what_ends;   /* with the session, as in "ownership ends in 300 ms"; NULL: nothing yet */
     int failed, unreachable; /* exit codes: the servers refused, or the library did; no server answered in time */
     const dv_session_options *options;
+    const dv_guardians *watched_by; /* their forker ends the session when we have died (G9); NULL: nobody does */
     divvy_client *client;
     dv_metrics_file metrics;
     int64_t started_ms;                   /* by dv_session_now_ms() */

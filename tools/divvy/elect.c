@@ -237,6 +237,7 @@ static int run_candidate(elector *l) {
     }
     l->run.again = !l->options.once;
     l->run.end_grace_ms = l->options.grace_ms;
+    l->session.watched_by = l->run.guardians;
     code = dv_session_open(&l->session);
     return code ? code : stand_and_lead(l);
 }

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/death_watch.h"
 #include "descendants.h"
 #include "guardian_internal.h"
 
@@ -22,6 +23,7 @@ enum { DIED_SWEEPS = 100, DIED_SWEEP_US = 10000 };
 struct dv_guardians {
     dv_guardian_page *page;
     int control;
+    int watch; /* -1: the forker is no death watch */
     pid_t forker;
 };
 
@@ -40,23 +42,37 @@ int64_t dv_guardians_now_ms(void) {
 
 /* ---- the forker ---- */
 
+/* Gives the forker what a death watch needs: our pidfd, and a socket. Without them it watches nothing. */
+static void open_watch(dv_guardians *guardians, dv_forker_config *config) {
+    int ends[2];
+    config->process = dv_death_watch_self();
+    if (config->process < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return;
+    guardians->watch = ends[0];
+    config->watch = ends[1];
+}
+
 static int fork_forker(dv_guardians *guardians) {
     int ends[2];
     sigset_t all, before;
     assert(guardians->forker < 0 && guardians->control < 0);
-    pid_t home_group = getpgrp();
+    dv_forker_config config = {.watch = -1, .process = -1, .home_group = getpgrp(), .page = guardians->page};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+    open_watch(guardians, &config);
     /* It begins with all signals blocked: none that is meant for us may end it. */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     guardians->forker = fork();
     if (guardians->forker == 0) {
         close(ends[0]);
-        dv_forker_run(ends[1], guardians->page, home_group);
+        if (guardians->watch >= 0) close(guardians->watch);
+        config.control = ends[1];
+        dv_forker_run(&config);
     }
     int error = errno;
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);
+    if (config.watch >= 0) close(config.watch);
+    if (config.process >= 0) close(config.process);
     guardians->control = ends[0];
     errno = error;
     return guardians->forker < 0 ? -1 : 0;
@@ -66,7 +82,7 @@ int dv_guardians_open(dv_guardians **out) {
     *out = NULL;
     dv_guardians *guardians = malloc(sizeof *guardians);
     if (!guardians) return -1;
-    *guardians = (dv_guardians){.control = -1, .forker = -1};
+    *guardians = (dv_guardians){.control = -1, .watch = -1, .forker = -1};
     void *page = mmap(NULL, sizeof *guardians->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     guardians->page = page == MAP_FAILED ? NULL : page;
     int outcome = guardians->page ? fork_forker(guardians) : -1;
@@ -74,6 +90,10 @@ int dv_guardians_open(dv_guardians **out) {
     if (outcome == 0) *out = guardians;
     else dv_guardians_close(guardians);
     return outcome;
+}
+
+int dv_guardians_watch_fd(const dv_guardians *guardians) {
+    return guardians->watch;
 }
 
 void dv_guardians_set_deadline(dv_guardians *guardians, int64_t deadline_ms) {
@@ -85,6 +105,7 @@ void dv_guardians_close(dv_guardians *guardians) {
     if (!guardians) return;
     int error = errno;
     if (guardians->control >= 0) close(guardians->control);
+    if (guardians->watch >= 0) close(guardians->watch);
     /* It ends when it may; nobody waits for that. */
     if (guardians->forker > 0) waitpid(guardians->forker, NULL, WNOHANG);
     if (guardians->page) munmap(guardians->page, sizeof *guardians->page);

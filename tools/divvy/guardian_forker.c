@@ -103,8 +103,8 @@ void dv_guardian_spec_free(dv_guardian_spec *spec) {
 
 typedef struct {
     int control, signal_fd;
-    dv_guardian_page *page;
-    pid_t home_group;
+    dv_guardian_home home;
+    dv_watcher watcher;
     pid_t *guardians;
     size_t guardian_count;
     bool sweeping; /* a guardian was killed, and what it guarded may be there still */
@@ -140,9 +140,11 @@ static int receive(const forker *f, dv_guardian_spec *spec) {
 
 static void become_guardian(const forker *f, int socket, const dv_guardian_spec *spec) {
     assert(f->control >= 0 && socket >= 0 && socket != f->control);
+    dv_guardian_home home = f->home;
+    if (!spec->config.only) home.watcher = NULL; /* The forker watches. */
     close(f->control);
     close(f->signal_fd);
-    dv_guardian_run(socket, f->page, f->home_group, &spec->config);
+    dv_guardian_run(socket, &home, &spec->config);
 }
 
 /* Returns the guardian's place, or guardian_count when the process is none. */
@@ -204,8 +206,22 @@ static void sweep(forker *f) {
     f->sweeping = !dv_descendants_are_gone(&strays);
 }
 
-void dv_forker_run(int control, dv_guardian_page *page, pid_t home_group) {
-    forker f = {.control = control, .page = page, .home_group = home_group};
+void dv_guardian_keep_watch(dv_watcher *watcher) {
+    if (!watcher) return;
+    dv_watcher_listen(watcher);
+    if (!dv_watcher_has_will(watcher)) return;
+    dv_watcher_detach(watcher); /* A reader of our parent's output waits for its end, and not for ours. */
+    if (dv_watcher_wait(watcher)) dv_watcher_execute(watcher);
+}
+
+static void open_watcher(forker *f, const dv_forker_config *config) {
+    f->watcher.socket_fd = -1;
+    if (config->watch >= 0 && dv_watcher_init(&f->watcher, config->watch, config->process) == 0)
+        f->home.watcher = &f->watcher;
+}
+
+void dv_forker_run(const dv_forker_config *config) {
+    forker f = {.control = config->control, .home = {.page = config->page, .home_group = config->home_group}};
     sigset_t children;
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
@@ -215,14 +231,19 @@ void dv_forker_run(int control, dv_guardian_page *page, pid_t home_group) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     f.signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     if (f.signal_fd < 0) _exit(1);
+    open_watcher(&f, config);
     while (f.control >= 0 || f.guardian_count > 0 || f.sweeping) {
-        struct pollfd fds[] = {{.fd = f.control, .events = POLLIN}, {.fd = f.signal_fd, .events = POLLIN}};
-        poll(fds, 2, f.sweeping ? SWEEP_MS : -1);
+        struct pollfd fds[] = {{.fd = f.control, .events = POLLIN},
+                               {.fd = f.signal_fd, .events = POLLIN},
+                               {.fd = f.watcher.socket_fd, .events = POLLIN}};
+        poll(fds, 3, f.sweeping ? SWEEP_MS : -1);
         struct signalfd_siginfo info;
         while (read(f.signal_fd, &info, sizeof info) == (ssize_t)sizeof info) continue;
         reap(&f);
         if (f.sweeping) sweep(&f);
+        if (fds[2].revents) dv_watcher_listen(&f.watcher);
         if (fds[0].revents) start(&f);
     }
+    dv_guardian_keep_watch(f.home.watcher);
     _exit(0);
 }

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "guardian.h"
+#include "zookeeper/watcher.h"
 
 /* Both are one message on the guardian's socket: dv_guardian_event to us, this to the guardian. */
 typedef enum { DV_ORDER_SIGNAL, DV_ORDER_END, DV_ORDER_CONTINUE } dv_order_kind;
@@ -36,10 +37,30 @@ int dv_guardian_pack(const dv_guardian_config *config);
 int dv_guardian_unpack(int fd, dv_guardian_spec *out);
 void dv_guardian_spec_free(dv_guardian_spec *spec);
 
-/* The life of the forker; `control` is its socket to us, `home_group` our process group. Does not return. */
-_Noreturn void dv_forker_run(int control, dv_guardian_page *page, pid_t home_group);
+/* What the forker has of its parent. */
+typedef struct {
+    int control;      /* its socket to us */
+    int watch;        /* the one by which it is told of our session; -1: none */
+    int process;      /* our pidfd; -1: none */
+    pid_t home_group; /* our process group */
+    dv_guardian_page *page;
+} dv_forker_config;
+
+/* The life of the forker. Does not return. */
+_Noreturn void dv_forker_run(const dv_forker_config *config);
+
+/* What is common to all guardians of a forker. */
+typedef struct {
+    dv_guardian_page *page;
+    pid_t home_group;    /* of the parent */
+    dv_watcher *watcher; /* G9: where the forker has become the guardian; else NULL */
+} dv_guardian_home;
 
 /* The life of a guardian; `socket` is its own to us. All signals are blocked. Does not return. */
-_Noreturn void dv_guardian_run(int socket, dv_guardian_page *page, pid_t home_group, const dv_guardian_config *config);
+_Noreturn void dv_guardian_run(int socket, const dv_guardian_home *home, const dv_guardian_config *config);
+
+/* G9: nothing is left of what ran under the parent. Waits for its end where there is a session to be ended, and ends
+ * it. NULL is fine. */
+void dv_guardian_keep_watch(dv_watcher *watcher);
 
 #endif

@@ -382,15 +382,15 @@ static void wait_for_something(guardian *g) {
     if (fds[0].revents) take_orders(g, dv_guardians_now_ms());
 }
 
-void dv_guardian_run(int socket, dv_guardian_page *page, pid_t home_group, const dv_guardian_config *config) {
+void dv_guardian_run(int socket, const dv_guardian_home *home, const dv_guardian_config *config) {
     guardian g = {.config = config,
-                  .page = page,
+                  .page = home->page,
                   .orders_fd = socket,
                   .signal_fd = -1,
                   .timer_fd = -1,
                   .exec_fd = -1,
                   .terminal_fd = -1,
-                  .home_group = home_group,
+                  .home_group = home->home_group,
                   .end_at = INT64_MAX,
                   .kill_at = INT64_MAX};
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* Not inherited from the forker. */
@@ -406,5 +406,6 @@ void dv_guardian_run(int socket, dv_guardian_page *page, pid_t home_group, const
         act(&g, dv_guardians_now_ms());
     } while (!is_gone(&g, dv_guardians_now_ms()));
     tell(&g, DV_GUARDIAN_GONE, g.status);
+    dv_guardian_keep_watch(home->watcher);
     _exit(0);
 }

@@ -238,6 +238,8 @@ static void keep(locker *l) {
 /* ---- the whole ---- */
 
 static int run_under_lock(locker *l) {
+    /* With --hold the work is in our caller, which no guardian ends. */
+    if (!l->options.hold) l->session.watched_by = l->run.guardians;
     int code = dv_session_open(&l->session);
     if (code != 0) return code;
     int error = dv_claim_create(&l->claim, l->session.client, &l->options);

@@ -93,6 +93,7 @@ static const dv_option table[] = {
     DV_SESSION_OPTION_AUTH_FILE(dv_lock_options, session),
     DV_TLS_OPTIONS(dv_lock_options, session.tls),
     DV_SESSION_OPTION_ACL(dv_lock_options, session),
+    DV_SESSION_OPTION_NO_DEATH_WATCH(dv_lock_options, session),
     DV_SESSION_OPTION_METRICS(dv_lock_options, session),
     DV_SESSION_OPTION_VERBOSE(dv_lock_options, session,
                               "write the library's log to standard error, with each request and each\n"

@@ -401,6 +401,7 @@ static int run_member(member *m) {
     m->ledger.rejoins = m->supervisor || m->options.rejoin;
     code = open_signals(m);
     if (code != 0) return code;
+    m->session.watched_by = m->guardians; /* NULL: what reads our lines works on when we have died. */
     code = dv_session_open(&m->session);
     if (code == 0) code = dv_partition_items_open(&m->items);
     if (code == 0) code = wait_for_items(m);
