@@ -178,12 +178,16 @@ typedef struct {
      * or signal of this one. It dies with the container or machine, and then the session takes its time. Refused by
      * divvy_client_attach(), since that session is the host's. 0: no death watch */
     int death_watch;
+
+    /** How long the death watch waits before it ends the session: for writes that had left the process, where the store
+     * that they go to checks no tokens. Less than session_timeout_ms, since the session ends by then; 0: not at all */
+    int64_t failover_delay_ms;
 } divvy_client_config;
 
 #define DIVVY_CLIENT_CONFIG_INIT                                                                                     \
     {                                                                                                                \
         sizeof(divvy_client_config), NULL, 10000, 0, 0, NULL, NULL, DIVVY_ACL_AUTO, 0, 0, NULL, NULL, NULL, 0, NULL, \
-            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0                                         \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0                                      \
     }
 
 /**
@@ -243,7 +247,7 @@ typedef struct {
  *   DIVVY_EINVAL       hosts or chroot malformed, a time out of range, an unknown acl, credentials without a scheme or
  *                      the reverse, an acl that needs credentials without them; the servers' tick is not known, or the
  *                      session timeout can hold nothing on such ticks (the message names the least that can);
- *                      death_watch neither 0 nor 1;
+ *                      death_watch neither 0 nor 1; failover_delay_ms negative, or not below session_timeout_ms;
  *                      TLS: one of its files is missing, or cannot be read or used, or their names or the password
  *                      have a comma, or OpenSSL would trust other CAs too; SASL: the user or the password file is
  *                      missing, or cannot be read

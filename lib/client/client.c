@@ -98,6 +98,11 @@ static int complete_config(divvy_client_config *to, const divvy_client_config *f
                        getenv("DIVVY_TOKENS_CHECKED"));
     if (to->death_watch < 0 || to->death_watch > 1)
         return dv_fail(NULL, DIVVY_EINVAL, "open: death_watch is %d; it may be 0 or 1", to->death_watch);
+    if (to->failover_delay_ms < 0 || (to->failover_delay_ms > 0 && to->failover_delay_ms >= to->session_timeout_ms))
+        return dv_fail(NULL, DIVVY_EINVAL,
+                       "open: failover_delay_ms is %lld; it may be 0 to less than the session timeout, %lld, since the "
+                       "session ends by then in any case",
+                       (long long)to->failover_delay_ms, (long long)to->session_timeout_ms);
     error = check_times(to, looks);
     return error ? error : check_credentials(to);
 }

@@ -71,6 +71,7 @@ static int fill(dv_death_watch *watch, const divvy_client_config *c) {
         watch->will.texts[i] = watch->texts[i];
     }
     watch->will.acl = c->acl;
+    watch->will.delay_ms = c->failover_delay_ms;
     watch->message = malloc(DV_WILL_BYTES_MAX);
     return watch->message ? 0 : DIVVY_ENOMEM;
 }

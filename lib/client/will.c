@@ -9,7 +9,7 @@
 typedef struct {
     uint32_t format;
     int32_t acl;
-    int64_t session_id, timeout_ms;
+    int64_t session_id, timeout_ms, delay_ms;
     uint64_t pool_count;
     char password[DV_SESSION_PASSWORD_BYTES];
 } numbers;
@@ -45,6 +45,7 @@ size_t dv_will_print(const dv_will *will, char *out, size_t room) {
     n.acl = will->acl;
     n.session_id = will->session_id;
     n.timeout_ms = will->timeout_ms;
+    n.delay_ms = will->delay_ms;
     n.pool_count = will->pool_count;
     memcpy(n.password, will->password, sizeof n.password);
     print(&p, &n, sizeof n);
@@ -86,7 +87,8 @@ int dv_will_parse(dv_will *out, const char *message, size_t bytes) {
     memset(out, 0, sizeof *out);
     if (bytes < sizeof n) return DIVVY_EPROTO;
     memcpy(&n, message, sizeof n);
-    if (n.format != FORMAT || n.pool_count > DV_WILL_POOLS_MAX || n.timeout_ms < 0) return DIVVY_EPROTO;
+    if (n.format != FORMAT || n.pool_count > DV_WILL_POOLS_MAX || n.timeout_ms < 0 || n.delay_ms < 0)
+        return DIVVY_EPROTO;
     scanner s = {message + sizeof n, message + bytes, false};
     for (int i = 0; i < DV_WILL_TEXTS; i++) out->texts[i] = scan_text(&s);
     for (size_t i = 0; i < n.pool_count; i++) scan_pool(&s, &out->pools[i]);
@@ -96,6 +98,7 @@ int dv_will_parse(dv_will *out, const char *message, size_t bytes) {
     }
     out->session_id = n.session_id;
     out->timeout_ms = n.timeout_ms;
+    out->delay_ms = n.delay_ms;
     out->acl = n.acl;
     out->pool_count = (size_t)n.pool_count;
     memcpy(out->password, n.password, sizeof out->password);

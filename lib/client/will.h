@@ -36,6 +36,7 @@ typedef struct {
 typedef struct {
     int64_t session_id; /* 0: none is to be ended */
     int64_t timeout_ms;
+    int64_t delay_ms; /* for which the watch waits, once nothing is left, before it ends the session */
     char password[DV_SESSION_PASSWORD_BYTES];
     int acl;                          /* of what is recorded: DIVVY_ACL_OPEN, _CREATOR or _READABLE */
     const char *texts[DV_WILL_TEXTS]; /* NULL: not set */

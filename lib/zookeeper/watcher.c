@@ -156,13 +156,15 @@ static void wait_ms(int64_t ms) {
 void dv_watcher_execute(dv_watcher *watcher) {
     dv_will will;
     int error = -1;
+    int64_t again_ms = AGAIN_MS / 2;
     bool told = dv_will_parse(&will, watcher->message, watcher->bytes) == 0 && will.session_id != 0;
     if (!dv_will_is_due(told, dv_watcher_has_ended(watcher), true)) return;
-    int64_t until_ms = watcher->ended_ms + patience_ms(&will), pause_ms = 0, left_ms;
+    int64_t until_ms = watcher->ended_ms + patience_ms(&will), pause_ms = will.delay_ms, left_ms;
     while (error != DIVVY_ELOST && error != DIVVY_EAUTH && (left_ms = until_ms - now_ms()) > 0) {
         wait_ms(pause_ms);
         error = end_session(&will, left_ms);
-        pause_ms = pause_ms == 0 ? AGAIN_MS : pause_ms < AGAIN_MAX_MS / 2 ? 2 * pause_ms : AGAIN_MAX_MS;
+        again_ms = again_ms < AGAIN_MAX_MS / 2 ? 2 * again_ms : AGAIN_MAX_MS;
+        pause_ms = again_ms;
     }
     explicit_bzero(&will, sizeof will);
     forget(watcher);

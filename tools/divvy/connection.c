@@ -87,6 +87,7 @@ int dv_session_open(dv_session *session) {
     config.session_timeout_ms = o->session_timeout_ms;
     config.ensemble_tick_ms = o->ensemble_tick_ms;
     config.manual = 1;
+    config.failover_delay_ms = o->failover_delay_ms;
     config.auth_scheme = o->auth ? "digest" : NULL;
     config.auth = o->auth;
     config.acl = o->acl;

@@ -20,7 +20,8 @@ typedef struct {
     const char *auth_file;      /* NULL: no credentials */
     const char *metrics;        /* NULL: none are written */
     dv_tls_options tls;
-    int acl;            /* DIVVY_ACL_* */
+    int acl; /* DIVVY_ACL_* */
+    int64_t failover_delay_ms;
     int no_death_watch; /* the session takes its time when we have died */
     int verbose;
     int log_requests; /* with verbose: each request and each answer too */
@@ -76,6 +77,13 @@ extern const dv_choice dv_session_acls[];
         .name = "no-death-watch", .kind = DV_OPTION_FLAG, .offset = offsetof(type, field.no_death_watch), \
         .help = "when this process is killed, leave its session to time out; by default\n"                \
                 "what it held has its next owner as soon as its commands have ended"                      \
+    }
+#define DV_SESSION_OPTION_FAILOVER_DELAY(type, field)                                           \
+    {                                                                                           \
+        .name = "failover-delay", .argument = "DURATION", .kind = DV_OPTION_DURATION,           \
+        .offset = offsetof(type, field.failover_delay_ms), .max_ms = 3600000,                   \
+        .help = "then wait this long before the next owner, for writes that are under way to\n" \
+                "a store that checks no tokens (default: 0)"                                    \
     }
 #define DV_SESSION_OPTION_VERBOSE(type, field, help_text) \
     { .name = "verbose", .kind = DV_OPTION_FLAG, .offset = offsetof(type, field.verbose), .help = help_text }

@@ -13,19 +13,20 @@ _divvy_options() {
     lock)
         echo "--connect --no-wait --timeout -E --conflict-exit-code --shared -n --slots --limit-policy --max-run
             --at-least --grace --hold --root --session-timeout --ensemble-tick --connect-timeout --auth-file
-            $_divvy_tls_options --acl --metrics --verbose --help"
+            $_divvy_tls_options --acl --no-death-watch --failover-delay --metrics --verbose --help"
         ;;
     elect)
         echo "--connect --data --prefer --once --grace --watch --step-down --timeout --root --session-timeout
-            --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --metrics --verbose --help"
+            --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --no-death-watch --failover-delay
+            --metrics --verbose --help"
         ;;
     partition)
         echo "--items-from-command --items-interval --items-from-znode
             --connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
             --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --items-order --rejoin-delay --weight
             --zone --max-moves --handover-timeout --replace --drain --restart --standby --prepare-timeout --rejoin
-            --auth-file $_divvy_tls_options --acl --events --json --timestamps --metrics --verbose
-            --help"
+            --auth-file $_divvy_tls_options --acl --events --json --timestamps --no-death-watch --failover-delay
+            --metrics --verbose --help"
         ;;
     status)
         echo "--path --items-from --items-from-command --items-from-znode --item --json --format --watch --interval
@@ -97,7 +98,7 @@ _divvy_takes_value() {
     case $2 in
     --no-wait | --shared | --hold | --json | --timestamps | --watch | --healthy | --help | -h) return 1 ;;
     --undo | --wait | --once | --step-down | --public) return 1 ;;
-    --verbose | --rejoin | --replace | --standby) return 1 ;;
+    --verbose | --rejoin | --replace | --standby | --no-death-watch) return 1 ;;
     -*) return 0 ;;
     esac
     return 1

@@ -81,6 +81,7 @@ static const dv_option table[] = {
     DV_TLS_OPTIONS(dv_elect_options, session.tls),
     DV_SESSION_OPTION_ACL(dv_elect_options, session),
     DV_SESSION_OPTION_NO_DEATH_WATCH(dv_elect_options, session),
+    DV_SESSION_OPTION_FAILOVER_DELAY(dv_elect_options, session),
     DV_SESSION_OPTION_METRICS(dv_elect_options, session),
     DV_SESSION_OPTION_VERBOSE(dv_elect_options, session, "write the library's log to standard error"),
     {.name = NULL},

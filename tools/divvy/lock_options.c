@@ -94,6 +94,7 @@ static const dv_option table[] = {
     DV_TLS_OPTIONS(dv_lock_options, session.tls),
     DV_SESSION_OPTION_ACL(dv_lock_options, session),
     DV_SESSION_OPTION_NO_DEATH_WATCH(dv_lock_options, session),
+    DV_SESSION_OPTION_FAILOVER_DELAY(dv_lock_options, session),
     DV_SESSION_OPTION_METRICS(dv_lock_options, session),
     DV_SESSION_OPTION_VERBOSE(dv_lock_options, session,
                               "write the library's log to standard error, with each request and each\n"

@@ -121,6 +121,7 @@ static const dv_option table[] = {
     FLAG("json", json, "print one JSON object a line"),
     FLAG("timestamps", timestamps, "put the time into each line; with --json as time_ms, since 1970"),
     DV_SESSION_OPTION_NO_DEATH_WATCH(dv_partition_options, session),
+    DV_SESSION_OPTION_FAILOVER_DELAY(dv_partition_options, session),
     DV_SESSION_OPTION_METRICS(dv_partition_options, session),
     DV_SESSION_OPTION_VERBOSE(dv_partition_options, session, "write the library's log to standard error"),
     {.name = NULL},
