@@ -38,7 +38,7 @@ int dv_death_watch_self(void);
 /* The descriptors of the program divvy-death-watch: its socket to us, and our process. */
 enum { DV_DEATH_WATCH_SOCKET_FD = 3, DV_DEATH_WATCH_PROCESS_FD = 4 };
 
-/* What the program says first, once it watches: a byte. */
+/* The byte that the program says first, once it watches. */
 enum { DV_DEATH_WATCH_READY = 'r' };
 
 #endif

@@ -39,8 +39,9 @@ void dv_watcher_detach(const dv_watcher *watcher);
  * has closed its socket, and there is no session to be ended, or one that has ended by itself since. */
 bool dv_watcher_wait(dv_watcher *watcher);
 
-/* Ends the session, if there is one and the process has ended, after the delay of the will. The caller knows that nothing is left that ran under the
- * process. Returns when a server says that the session has ended, or twice its timeout has passed. Forgets the will. */
+/* Ends the session, if there is one and the process has ended, after the delay of the will. The caller knows that
+ * nothing is left that ran under the process. Returns when a server says that the session has ended,
+ * or twice its timeout has passed. Forgets the will. */
 void dv_watcher_execute(dv_watcher *watcher);
 
 #endif

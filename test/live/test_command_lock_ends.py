@@ -13,12 +13,13 @@ import pty
 import re
 import select
 import signal
+import subprocess
 import time
 
 from kazoo.client import KazooClient
 
 from command_harness import Server, Setting, alive, fire, main, state, wait_for
-from lock_harness import Case, LOST, NOT_HELD, OVERRUN, Running, T, TROUBLE, environment, lock
+from lock_harness import Case, LOST, NOT_HELD, OVERRUN, Running, T, TROUBLE, USAGE, environment, lock
 
 
 class Losses(Case):
@@ -115,21 +116,70 @@ class Losses(Case):
         running.process.send_signal(signal.SIGCONT)
         self.assertEqual(running.end(), LOST, running)
 
-    # divvy is killed by -9: all that the command has started is gone before the lock can be another's, daemons and what
-    # ignores SIGTERM too, and the lock is free when the session has timed out.
-    def test_killed(self):
+    def start_stubborn(self, *options):
+        """Starts a command whose processes ignore SIGTERM, or are daemons. Returns it, and their pids."""
         text = ('trap "" TERM; echo $$ >>"$1/pid"; sleep 60 & echo $! >>"$1/pid"\n'
                 'setsid sh -c \'echo $$ >>"$0/pid"; exec sleep 60\' "$1" &\n'
                 '(setsid sh -c \'trap "" TERM; echo $$ >>"$0/pid"; while :; do sleep 0.1; done\' "$1" &)\n'
                 'while :; do sleep 0.1; done')
-        running = self.script("--session-timeout", "%ds" % (3 * T), text=text)
+        running = self.script(*options, text=text)
         pids = self.pids("pid", 4)
         self.assertTrue(all(map(alive, pids)))
+        return running, pids
+
+    # divvy is killed by -9: all that the command has started is gone before the lock is another's, daemons and what
+    # ignores SIGTERM too; and then the lock is free, though the session has an hour.
+    def test_killed(self):
+        running, pids = self.start_stubborn("--session-timeout", "1h")
+        running.process.kill()
+        look = "for pid; do if kill -0 $pid 2>>/dev/null; then exit 1; fi; done"
+        self.assertEqual(lock(self.name, "sh", "-c", look, "sh", *map(str, pids)).returncode, 0)
+        self.assertEqual(self.contenders(), [])
+
+    # The same without a death watch: they are gone as soon, and the lock is free when the session has timed out.
+    def test_killed_without_watch(self):
+        running, pids = self.start_stubborn("--no-death-watch", "--session-timeout", "%ds" % (3 * T))
         running.process.kill()
         wait_for(lambda: not any(map(alive, pids)), "they are gone")
         self.assertEqual(len(self.contenders()), 1)
         self.assertEqual(lock(self.name, "true").returncode, 0)
         self.assertEqual(self.contenders(), [])
+
+    # With --failover-delay the next owner waits for that, from when the command has ended.
+    def test_failover_delay(self):
+        running = self.script("--session-timeout", "1h", "--failover-delay", "1s", text='echo $$ >"$1/pid"; sleep 60')
+        pid = self.pids("pid")[0]
+        killed = time.monotonic()
+        running.process.kill()
+        wait_for(lambda: not alive(pid), "it is gone")
+        self.assertEqual(lock(self.name, "true").returncode, 0)
+        self.assertGreaterEqual(time.monotonic() - killed, 1)
+        refused = lock("--session-timeout", "3s", "--failover-delay", "3s", self.name, "true")
+        self.assertEqual(refused.returncode, USAGE)
+        self.assertIn("failover_delay_ms is 3000; it may be 0 to less than the session timeout, 3000", refused.stderr)
+
+    # What has --hold does not know when its caller's work ends: the session takes its time.
+    def test_killed_holding(self):
+        running = Running(Setting.divvy, "lock", "--hold", "--session-timeout", "%ds" % T, self.name,
+                          stdin=subprocess.PIPE)
+        wait_for(lambda: running.output.startswith("held"), "it holds", running)
+        running.process.kill()
+        running.end()  # Nobody has its output any longer.
+        running.process.stdin.close()
+        self.assertEqual(len(self.contenders()), 1)
+        wait_for(lambda: self.contenders() == [], "the servers have ended the session")
+
+    # divvy is killed with its guardian, so nobody can say that the command has ended: the session takes its time.
+    def test_killed_with_guardian(self):
+        running = self.script("--session-timeout", "%ds" % (2 * T),
+                              text='echo $PPID >"$1/guardian"; echo $$ >"$1/pid"; exec sleep 60')
+        pid, guardian = self.pids("pid")[0], self.pids("guardian")[0]
+        os.kill(guardian, signal.SIGSTOP)
+        running.process.kill()
+        os.kill(guardian, signal.SIGKILL)
+        wait_for(lambda: not alive(pid), "the kernel has killed it")
+        self.assertEqual(len(self.contenders()), 1)
+        wait_for(lambda: self.contenders() == [], "the servers have ended the session")
 
     # The guardian is killed by -9: so is the command with what it has started, the lock is given back, and 125.
     def test_guardian_killed(self):

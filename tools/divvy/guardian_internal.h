@@ -37,7 +37,7 @@ int dv_guardian_pack(const dv_guardian_config *config);
 int dv_guardian_unpack(int fd, dv_guardian_spec *out);
 void dv_guardian_spec_free(dv_guardian_spec *spec);
 
-/* What the forker has of its parent. */
+/* The forker's view of its parent. */
 typedef struct {
     int control;      /* its socket to us */
     int watch;        /* the one by which it is told of our session; -1: none */
@@ -49,7 +49,7 @@ typedef struct {
 /* The life of the forker. Does not return. */
 _Noreturn void dv_forker_run(const dv_forker_config *config);
 
-/* What is common to all guardians of a forker. */
+/* The part that all guardians of a forker have in common. */
 typedef struct {
     dv_guardian_page *page;
     pid_t home_group;    /* of the parent */

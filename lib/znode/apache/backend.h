@@ -12,7 +12,8 @@ typedef struct {
     char password[16];
 } dv_session_key;
 
-/* How the session is protected, and which it is. The backend keeps a reference of its own to `tls`, and takes `sasl`. */
+/* How the session is protected, and which it is. The backend keeps a reference of its own to `tls`, and takes `sasl`.
+ */
 typedef struct {
     dv_tls *tls;               /* NULL: plain text */
     dv_sasl *sasl;             /* NULL: none; never together with `tls` */
