@@ -107,7 +107,7 @@ typedef struct {
     const char *what_ends;   /* with the session, as in "ownership ends in 300 ms"; NULL: nothing yet */
     int failed, unreachable; /* exit codes: the servers refused, or the library did; no server answered in time */
     const dv_session_options *options;
-    const dv_guardians *watched_by; /* their forker ends the session when we have died (G9); NULL: nobody does */
+    const dv_guardians *watched_by; /* their forker ends the session when we have died (G10); NULL: nobody does */
     divvy_client *client;
     dv_metrics_file metrics;
     int64_t started_ms;                   /* by dv_session_now_ms() */

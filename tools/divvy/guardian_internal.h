@@ -53,13 +53,13 @@ _Noreturn void dv_forker_run(const dv_forker_config *config);
 typedef struct {
     dv_guardian_page *page;
     pid_t home_group;    /* of the parent */
-    dv_watcher *watcher; /* G9: where the forker has become the guardian; else NULL */
+    dv_watcher *watcher; /* G10: where the forker has become the guardian; else NULL */
 } dv_guardian_home;
 
 /* The life of a guardian; `socket` is its own to us. All signals are blocked. Does not return. */
 _Noreturn void dv_guardian_run(int socket, const dv_guardian_home *home, const dv_guardian_config *config);
 
-/* G9: nothing is left of what ran under the parent. Waits for its end where there is a session to be ended, and ends
+/* G10: nothing is left of what ran under the parent. Waits for its end where there is a session to be ended, and ends
  * it. NULL is fine. */
 void dv_guardian_keep_watch(dv_watcher *watcher);
 
