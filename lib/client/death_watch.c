@@ -90,9 +90,13 @@ int dv_death_watch_use(dv_death_watch **out, const divvy_client_config *config, 
     return 0;
 }
 
+static size_t print_will(dv_death_watch *watch) {
+    return dv_will_print(&watch->will, watch->message, DV_WILL_BYTES_MAX);
+}
+
 /* A watch that does not read is stopped, or has ended: nobody waits for it. */
 static void send_will(dv_death_watch *watch) {
-    size_t bytes = dv_will_print(&watch->will, watch->message, DV_WILL_BYTES_MAX);
+    size_t bytes = print_will(watch);
     if (bytes) send(watch->socket_fd, watch->message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
     explicit_bzero(watch->message, bytes);
 }
@@ -113,6 +117,39 @@ void dv_death_watch_forget(dv_death_watch *watch) {
     send_will(watch);
 }
 
+/* ---- the pools ---- */
+
+static size_t find_pool(const dv_will *will, const char *path, const char *member) {
+    size_t i = 0;
+    while (i < will->pool_count &&
+           (strcmp(will->pools[i].path, path) != 0 || strcmp(will->pools[i].member, member) != 0))
+        i++;
+    return i;
+}
+
+/* Those of the watch are its own copies. */
+static void drop_pool(dv_will *will, size_t i) {
+    free((void *)(uintptr_t)will->pools[i].path);
+    free((void *)(uintptr_t)will->pools[i].member);
+    will->pools[i] = will->pools[--will->pool_count];
+}
+
+void dv_death_watch_joined(dv_death_watch *watch, const char *path, const char *member) {
+    dv_will *will = watch ? &watch->will : NULL;
+    if (!will || will->pool_count == DV_WILL_POOLS_MAX || find_pool(will, path, member) < will->pool_count) return;
+    dv_will_pool *pool = &will->pools[will->pool_count++];
+    *pool = (dv_will_pool){strdup(path), strdup(member)};
+    if (!pool->path || !pool->member || print_will(watch) == 0) drop_pool(will, will->pool_count - 1);
+    else if (will->session_id) send_will(watch);
+}
+
+void dv_death_watch_left(dv_death_watch *watch, const char *path, const char *member) {
+    size_t i = watch ? find_pool(&watch->will, path, member) : 0;
+    if (!watch || i == watch->will.pool_count) return;
+    drop_pool(&watch->will, i);
+    if (watch->will.session_id) send_will(watch);
+}
+
 bool dv_death_watch_lives(const dv_death_watch *watch) {
     struct pollfd fd = {.fd = watch ? watch->socket_fd : -1, .events = POLLIN};
     return watch && poll(&fd, 1, 0) >= 0 && !(fd.revents & (POLLHUP | POLLERR));
@@ -122,6 +159,7 @@ void dv_death_watch_free(dv_death_watch *watch) {
     if (!watch) return;
     if (watch->owned) close(watch->socket_fd);
     for (int i = 0; i < DV_WILL_TEXTS; i++) wipe(watch->texts[i]);
+    while (watch->will.pool_count > 0) drop_pool(&watch->will, 0);
     explicit_bzero(watch->will.password, sizeof watch->will.password);
     free(watch->message);
     free(watch);

@@ -25,6 +25,11 @@ void dv_death_watch_tell(dv_death_watch *watch, int64_t session_id, int64_t time
 /* Tells it that there is no session to be ended. NULL is fine. */
 void dv_death_watch_forget(dv_death_watch *watch);
 
+/* Tells it of a pool that the client has become a member of, or is one no longer: D45. `path` has the chroot. Pools for
+ * which a will has no room are left out. NULL is fine. */
+void dv_death_watch_joined(dv_death_watch *watch, const char *path, const char *member);
+void dv_death_watch_left(dv_death_watch *watch, const char *path, const char *member);
+
 /* Returns whether it lives, as far as the kernel has told. NULL: there is none. */
 bool dv_death_watch_lives(const dv_death_watch *watch);
 

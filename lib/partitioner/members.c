@@ -192,6 +192,7 @@ static void on_joined(void *owner, int64_t now) {
     divvy_partitioner *p = owner;
     assert(p->membership);
     p->joins++;
+    dv_death_watch_joined(p->object.client->death_watch, p->path, p->identifier);
     dv_membership_describe(p->membership, p->later_data);
     restart_watch(owner);     /* From here on the party that is read has us in it. */
     dv_audit_now(owner, now); /* Somebody who deleted our first node may have deleted locks too. */
@@ -236,6 +237,7 @@ static void on_membership_gone(void *owner, int64_t now) {
     divvy_partitioner *p = owner;
     assert(p->membership);
     p->membership = NULL;
+    dv_death_watch_left(p->object.client->death_watch, p->path, p->identifier);
     note_unanswered_join(p);
     dv_client_changed(p->object.client);
     dv_handover_ended(p, now);

@@ -83,17 +83,20 @@ int dv_plan_history_parse(dv_plan_history *out, const char *text, size_t bytes, 
 
 /* ---- what changes ---- */
 
-/* P2: an identifier follows the first '-' of a node's name. At most so many bytes, and no half of a character. */
+void dv_plan_name_cut(char out[DV_PLAN_NAME_BYTES_MAX + 1], const char *identifier) {
+    size_t bytes = strlen(identifier);
+    if (bytes > DV_PLAN_NAME_BYTES_MAX) bytes = DV_PLAN_NAME_BYTES_MAX;
+    while (bytes > 0 && ((unsigned char)identifier[bytes] & 0xc0) == 0x80) bytes--;
+    memcpy(out, identifier, bytes);
+    out[bytes] = '\0';
+}
+
+/* P2: an identifier follows the first '-' of a node's name. */
 static void add_name(dv_plan_named *who, const dv_plan_member *m) {
     who->count++;
     if (who->named == DV_PLAN_NAMED_MAX) return;
     const char *dash = m->is_static ? NULL : strchr(m->key, '-'), *name = dash != NULL ? dash + 1 : m->key;
-    size_t bytes = strlen(name);
-    if (bytes > DV_PLAN_NAME_BYTES_MAX) bytes = DV_PLAN_NAME_BYTES_MAX;
-    while (bytes > 0 && ((unsigned char)name[bytes] & 0xc0) == 0x80) bytes--;
-    char *to = who->names[who->named++];
-    memcpy(to, name, bytes);
-    to[bytes] = '\0';
+    dv_plan_name_cut(who->names[who->named++], name);
 }
 
 /* A member keeps its slot as long as the plan has it. */

@@ -40,6 +40,9 @@ int dv_plan_history_parse(dv_plan_history *out, const char *text, size_t bytes, 
 /* Prints it; the oldest changes do without names where it is too long otherwise (D44). Returns 0 or DIVVY_ENOMEM. */
 int dv_plan_print_history(dv_plan_text *out, const dv_plan_history *history);
 
+/* Cuts an identifier to what a text of DV_PLAN_NAME_BYTES_MAX holds: whole characters. */
+void dv_plan_name_cut(char out[DV_PLAN_NAME_BYTES_MAX + 1], const char *identifier);
+
 /* Tells what changes from one plan to the next, which was computed from it. `before` NULL: there was none. */
 void dv_plan_change_tell(dv_plan_change *out, const dv_plan *before, const dv_plan *after);
 

@@ -9,7 +9,7 @@
 #include "base/crc32.h"
 #include "base/padded.h"
 #include "divvy/error.h"
-#include "plan/history.h"
+#include "plan/deaths.h"
 #include "plan/text.h"
 #include "znode/path.h"
 
@@ -372,5 +372,29 @@ int dv_plan_print_history(dv_plan_text *out, const dv_plan_history *history) {
     do put_history(&g, history, named);
     while (!g.failed && g.count > DV_PLAN_HISTORY_BYTES_MAX && named++ < history->count);
     assert(g.failed || g.count <= DV_PLAN_HISTORY_BYTES_MAX);
+    return finish(out, &g);
+}
+
+/* ---- deaths ---- */
+
+static void put_death(growing *g, const dv_plan_death *death) {
+    put_text(g, "{\"name\":");
+    put_string(g, death->name);
+    put_format(g, ",\"session\":\"%" PRIx64 "\",\"at_ms\":%" PRId64 ",\"seen_ms\":%" PRId64 "}",
+               (uint64_t)death->session, death->at_ms, death->seen_ms);
+}
+
+int dv_plan_print_deaths(dv_plan_text *out, const dv_plan_deaths *deaths) {
+    growing g = {0};
+    size_t from = 0;
+    do {
+        g.count = 0;
+        put_text(&g, "{\"deaths\":[");
+        for (size_t n = from; n < deaths->count; n++) {
+            if (n > from) put(&g, ",", 1);
+            put_death(&g, &deaths->deaths[n]);
+        }
+        put_text(&g, "]}");
+    } while (!g.failed && g.count > DV_PLAN_DEATHS_BYTES_MAX && from++ < deaths->count);
     return finish(out, &g);
 }

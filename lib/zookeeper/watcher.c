@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/threads.h"
+#include "zookeeper/deaths.h"
 #include "zookeeper/open.h"
 
 #ifndef SYS_close_range
@@ -64,6 +65,7 @@ bool dv_watcher_has_ended(dv_watcher *watcher) {
     if (watcher->ended_ms) return true;
     if (poll(&fd, 1, 0) <= 0 || !(fd.revents & POLLIN)) return false;
     watcher->ended_ms = now_ms();
+    dv_watcher_listen(watcher); /* It may have told of another session, or of none, just before. */
     return true;
 }
 
@@ -136,12 +138,11 @@ static divvy_client_config config_of(const dv_will *will) {
 
 /* Connects with the session, and closes it. Returns DIVVY_ELOST when a server says that it has ended. A close has no
  * answer, so only a second attempt tells that the first one has done it. */
-static int end_session(const dv_will *will, int64_t left_ms) {
-    divvy_client_config config = config_of(will);
+static int end_session(const divvy_client_config *config, const dv_will *will, int64_t left_ms) {
     divvy_client *client;
     dv_session_key key = {.id = will->session_id};
     memcpy(key.password, will->password, sizeof key.password);
-    int error = dv_client_open_to_end(&client, &config, &key);
+    int error = dv_client_open_to_end(&client, config, &key);
     explicit_bzero(&key, sizeof key);
     if (error) return error;
     error = divvy_client_wait_connected(client, left_ms);
@@ -157,15 +158,19 @@ void dv_watcher_execute(dv_watcher *watcher) {
     dv_will will;
     int error = -1;
     int64_t again_ms = AGAIN_MS / 2;
+    bool ended = dv_watcher_has_ended(watcher);
     bool told = dv_will_parse(&will, watcher->message, watcher->bytes) == 0 && will.session_id != 0;
-    if (!dv_will_is_due(told, dv_watcher_has_ended(watcher), true)) return;
+    if (!dv_will_is_due(told, ended, true)) return;
+    const divvy_client_config config = config_of(&will);
     int64_t until_ms = watcher->ended_ms + patience_ms(&will), pause_ms = will.delay_ms, left_ms;
     while (error != DIVVY_ELOST && error != DIVVY_EAUTH && (left_ms = until_ms - now_ms()) > 0) {
         wait_ms(pause_ms);
-        error = end_session(&will, left_ms);
+        error = end_session(&config, &will, left_ms);
         again_ms = again_ms < AGAIN_MAX_MS / 2 ? 2 * again_ms : AGAIN_MAX_MS;
         pause_ms = again_ms;
     }
+    int64_t seen_ms = now_ms() - watcher->ended_ms;
+    if (error == DIVVY_ELOST) dv_deaths_record(&config, &will, seen_ms, until_ms);
     explicit_bzero(&will, sizeof will);
     forget(watcher);
 }

@@ -24,7 +24,7 @@ int dv_watcher_init(dv_watcher *watcher, int socket_fd, int process_fd);
 /* Takes in what was told up to now. Waits for nothing. */
 void dv_watcher_listen(dv_watcher *watcher);
 
-/* Returns whether the process has ended. Waits for nothing. */
+/* Returns whether the process has ended; then all that it told has been taken in. Waits for nothing. */
 bool dv_watcher_has_ended(dv_watcher *watcher);
 
 /* Returns whether there is a session to be ended when the process has. */
@@ -40,8 +40,8 @@ void dv_watcher_detach(const dv_watcher *watcher);
 bool dv_watcher_wait(dv_watcher *watcher);
 
 /* Ends the session, if there is one and the process has ended, after the delay of the will. The caller knows that
- * nothing is left that ran under the process. Returns when a server says that the session has ended,
- * or twice its timeout has passed. Forgets the will. */
+ * nothing is left that ran under the process. When a server says that the session has ended, writes that
+ * down in the pools of the will (D45). Returns then, or when twice the timeout has passed. Forgets the will. */
 void dv_watcher_execute(dv_watcher *watcher);
 
 #endif
