@@ -33,6 +33,10 @@ int dv_session_options_finish(dv_session_options *options, const char *command) 
                            "--acl creator and readable need credentials; give --auth-file, or use TLS or SASL");
         return -1;
     }
+    if (options->no_death_watch && options->failover_delay_ms) {
+        dv_command_misused(command, "--failover-delay needs the death watch; leave --no-death-watch out");
+        return -1;
+    }
     if (dv_tls_options_finish(&options->tls, command) != 0) return -1;
     if (options->metrics && dv_metrics_file_check(options->metrics, command) != 0) return -1;
     options->connect = dv_session_connect(options->connect);

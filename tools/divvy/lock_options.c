@@ -163,6 +163,7 @@ static const char *contradiction(const dv_lock_options *options) {
     if (!options->name) return "NAME is missing; it names the lock, such as nightly-report";
     if (!*options->name) return "NAME is empty";
     if (options->hold && options->arguments[0]) return "--hold runs no command";
+    if (options->hold && options->session.failover_delay_ms) return "--failover-delay is for a command, not for --hold";
     if (options->hold && options->at_least_ms) return "--at-least is for a command, not for --hold";
     if (!options->hold && !options->arguments[0]) return "COMMAND is missing; it is run while the lock is held";
     return NULL;

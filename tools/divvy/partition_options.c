@@ -212,6 +212,8 @@ static const char *missing(const dv_partition_options *options) {
     if (options->replace && options->handover_timeout_ms == 0)
         return "--replace cannot work with --handover-timeout 0, which has items move at once; leave one of them out";
     if (!options->arguments && options->drain_ms >= 0) return "--drain is for a command, which stands behind --";
+    if (!options->arguments && options->session.failover_delay_ms)
+        return "--failover-delay is for a command, which stands behind --";
     if (!options->arguments && options->restart >= 0) return "--restart is for a command, which stands behind --";
     return options->standby ? no_standby(options) : stray(options);
 }
