@@ -43,8 +43,8 @@ typedef struct dv_guardian dv_guardian;
  * Returns 0, or -1 with errno set. Release *out with dv_guardians_close(). */
 int dv_guardians_open(dv_guardians **out);
 
-/* Returns our end of the socket to the forker, which is a death watch too (G10): for dv_client_open_watched(). -1: there
- * is none, as the kernel has no pidfds. */
+/* Returns our end of the socket to the forker, which is a death watch too (G10), for dv_client_open_watched(). -1:
+ * there is none, as the kernel has no pidfds. */
 int dv_guardians_watch_fd(const dv_guardians *guardians);
 
 /* Until when commands may run, in ms of CLOCK_BOOTTIME: divvy_client_time_left_ms() added to a time that was read
