@@ -15,13 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/threads.h"
 #include "client/error.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434 /* on every architecture but alpha; kernel headers before 5.3 lack it */
 #endif
 
-/* READY_MS: for the program to start, on a machine that is busy. ABOVE_FD: no descriptor of the program is up there. */
+/* READY_MS: for the program to start, on a machine that is busy. ABOVE_FD: above the two that it has. */
 enum { READY_MS = 10000, ABOVE_FD = 10 };
 
 struct dv_death_watch {
@@ -76,28 +77,37 @@ static int fill(dv_death_watch *watch, const divvy_client_config *c) {
     return watch->message ? 0 : DIVVY_ENOMEM;
 }
 
+static size_t print_will(dv_death_watch *watch) {
+    return dv_will_print(&watch->will, watch->message, DV_WILL_BYTES_MAX);
+}
+
+static bool fits(dv_death_watch *watch) {
+    size_t bytes = print_will(watch);
+    explicit_bzero(watch->message, bytes);
+    return bytes > 0;
+}
+
 int dv_death_watch_use(dv_death_watch **out, const divvy_client_config *config, int socket_fd) {
     assert(socket_fd >= 0);
     *out = NULL;
     dv_death_watch *watch = calloc(1, sizeof *watch);
     if (!watch) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
     watch->socket_fd = socket_fd;
-    if (fill(watch, config) != 0) {
-        dv_death_watch_free(watch);
-        return dv_fail_plainly(NULL, DIVVY_ENOMEM);
-    }
-    *out = watch;
-    return 0;
-}
-
-static size_t print_will(dv_death_watch *watch) {
-    return dv_will_print(&watch->will, watch->message, DV_WILL_BYTES_MAX);
+    int error = fill(watch, config);
+    if (error) dv_fail_plainly(NULL, error);
+    else if (!fits(watch))
+        error = dv_fail(NULL, DIVVY_EINVAL, "open: death_watch takes hosts, credentials and names of files of %d bytes",
+                        DV_WILL_BYTES_MAX);
+    if (error) dv_death_watch_free(watch);
+    else *out = watch;
+    return error;
 }
 
 /* A watch that does not read is stopped, or has ended: nobody waits for it. */
 static void send_will(dv_death_watch *watch) {
     size_t bytes = print_will(watch);
-    if (bytes) send(watch->socket_fd, watch->message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    assert(bytes > 0); /* fits() and dv_death_watch_joined() have said so. */
+    send(watch->socket_fd, watch->message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
     explicit_bzero(watch->message, bytes);
 }
 
@@ -139,7 +149,7 @@ void dv_death_watch_joined(dv_death_watch *watch, const char *path, const char *
     if (!will || will->pool_count == DV_WILL_POOLS_MAX || find_pool(will, path, member) < will->pool_count) return;
     dv_will_pool *pool = &will->pools[will->pool_count++];
     *pool = (dv_will_pool){strdup(path), strdup(member)};
-    if (!pool->path || !pool->member || print_will(watch) == 0) drop_pool(will, will->pool_count - 1);
+    if (!pool->path || !pool->member || !fits(watch)) drop_pool(will, will->pool_count - 1);
     else if (will->session_id) send_will(watch);
 }
 
@@ -173,8 +183,8 @@ static char *find_program(void) {
     return asprintf(&path, "%s/divvy-death-watch", folder && *folder ? folder : DIVVY_LIBEXEC) < 0 ? NULL : path;
 }
 
-/* All descriptors are above those that the program is to have, so that none takes the place of another. */
-static int spawn_with(const char *path, int socket_fd, int process_fd, pid_t *pid) {
+/* Both descriptors are above those that the program is to have, so that neither takes the place of the other. */
+static int spawn_with(pid_t *pid, const char *path, int socket_fd, int process_fd) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t all;
@@ -190,9 +200,7 @@ static int spawn_with(const char *path, int socket_fd, int process_fd, pid_t *pi
     posix_spawnattr_setsigmask(&attributes, &all);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    for (int fd = 0; !error && fd < DV_DEATH_WATCH_SOCKET_FD; fd++)
-        error = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
-    if (!error) error = posix_spawn_file_actions_adddup2(&actions, socket_fd, DV_DEATH_WATCH_SOCKET_FD);
+    error = posix_spawn_file_actions_adddup2(&actions, socket_fd, DV_DEATH_WATCH_SOCKET_FD);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, process_fd, DV_DEATH_WATCH_PROCESS_FD);
     if (!error) error = posix_spawn(pid, path, &actions, &attributes, arguments, environ);
     posix_spawnattr_destroy(&attributes);
@@ -200,39 +208,51 @@ static int spawn_with(const char *path, int socket_fd, int process_fd, pid_t *pi
     return error;
 }
 
-/* Its first process ends at once. A host that ignores SIGCHLD, or reaps all its children, has taken its status: then
- * waitpid(2) fails, which is as good. */
-static int spawn(const char *path, int socket_fd, int process_fd) {
-    pid_t pid;
+static int spawn(pid_t *pid, const char *path, int socket_fd, int process_fd) {
     int high_socket_fd = fcntl(socket_fd, F_DUPFD_CLOEXEC, ABOVE_FD);
+    if (high_socket_fd < 0) return errno;
     int high_process_fd = fcntl(process_fd, F_DUPFD_CLOEXEC, ABOVE_FD);
-    int error =
-        high_socket_fd < 0 || high_process_fd < 0 ? errno : spawn_with(path, high_socket_fd, high_process_fd, &pid);
-    if (high_socket_fd >= 0) close(high_socket_fd);
+    int error = high_process_fd < 0 ? errno : spawn_with(pid, path, high_socket_fd, high_process_fd);
+    close(high_socket_fd);
     if (high_process_fd >= 0) close(high_process_fd);
-    while (!error && waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
     return error;
 }
 
 static bool is_ready(int socket_fd) {
+    int64_t until_ms = dv_monotonic_ms() + READY_MS, left_ms;
     struct pollfd fd = {.fd = socket_fd, .events = POLLIN};
     char byte = 0;
-    int found;
-    while ((found = poll(&fd, 1, READY_MS)) < 0 && errno == EINTR) continue;
+    int found = 0;
+    while (found <= 0 && (left_ms = until_ms - dv_monotonic_ms()) > 0) {
+        found = poll(&fd, 1, (int)left_ms);
+        if (found < 0 && errno != EINTR) return false;
+    }
     return found > 0 && recv(socket_fd, &byte, 1, 0) == 1 && byte == DV_DEATH_WATCH_READY;
+}
+
+/* The program's first process ends at once. Where a host ignores SIGCHLD, or reaps all its children, it is nobody's by
+ * now, and its pid may be another's: only what is still our child is killed. */
+static void reap(pid_t pid, bool ready) {
+    siginfo_t found = {0};
+    if (!ready && waitid(P_PID, (id_t)pid, &found, WEXITED | WNOHANG | WNOWAIT) == 0 && found.si_pid == 0)
+        kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
 }
 
 static int start_program(int socket_fd, int program_fd, int process_fd) {
     char *path = find_program();
     if (!path) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
-    int error = spawn(path, program_fd, process_fd);
+    pid_t pid;
+    int error = spawn(&pid, path, program_fd, process_fd);
     close(program_fd);
+    bool ready = !error && is_ready(socket_fd);
+    if (!error) reap(pid, ready);
     if (error)
         dv_fail(NULL, DIVVY_ESYSTEM,
                 "open: the death watch %.300s cannot be started: %s; install it with the library, set $DIVVY_LIBEXEC "
                 "to its folder, or leave death_watch 0",
                 path, strerror(error));
-    else if (!is_ready(socket_fd))
+    else if (!ready)
         error = dv_fail(NULL, DIVVY_ESYSTEM,
                         "open: the death watch %.300s was started, and ended or said nothing within %d s; see that it "
                         "is of this library's version",

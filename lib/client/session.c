@@ -357,6 +357,7 @@ static void take_news(divvy_client *client, const dv_session_news *news, int err
     } else {
         const char *refused = news->reason ? news->reason : "the servers refused the credentials";
         dv_fate_enter(client, DV_FATE_BURIED);
+        if (error == DIVVY_ELOST) dv_death_watch_forget(client->death_watch); /* It is over by the servers' word. */
         end_session(client, news->state, error, error == DIVVY_ELOST ? "the servers have expired it" : refused, now);
         bury_session(client, error, now);
     }

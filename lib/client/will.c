@@ -1,6 +1,7 @@
 /* The will of a client, as a message. SPDX-License-Identifier: Apache-2.0 */
 #include "client/will.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "divvy/error.h"
@@ -39,6 +40,7 @@ static void print_text(printer *p, const char *text) {
 
 size_t dv_will_print(const dv_will *will, char *out, size_t room) {
     printer p = {out, out + room};
+    assert(will->pool_count <= DV_WILL_POOLS_MAX);
     numbers n;
     memset(&n, 0, sizeof n); /* No chance bytes between its fields leave the process. */
     n.format = FORMAT;
@@ -55,6 +57,7 @@ size_t dv_will_print(const dv_will *will, char *out, size_t room) {
         print_text(&p, will->pools[i].member);
     }
     explicit_bzero(&n, sizeof n);
+    if (!p.at) explicit_bzero(out, room);
     return p.at ? (size_t)(p.at - out) : 0;
 }
 
@@ -82,26 +85,31 @@ static void scan_pool(scanner *s, dv_will_pool *pool) {
     if (!pool->path || !pool->member) s->broken = true;
 }
 
+static bool are_sound(const numbers *n) {
+    return n->format == FORMAT && n->pool_count <= DV_WILL_POOLS_MAX && n->timeout_ms >= 0 &&
+           n->timeout_ms <= DV_WILL_TIMEOUT_MAX_MS && n->delay_ms >= 0 && n->delay_ms <= DV_WILL_TIMEOUT_MAX_MS;
+}
+
+static bool parse(dv_will *out, const numbers *n, scanner s) {
+    for (int i = 0; i < DV_WILL_TEXTS; i++) out->texts[i] = scan_text(&s);
+    for (size_t i = 0; i < n->pool_count; i++) scan_pool(&s, &out->pools[i]);
+    if (s.broken || s.at != s.end || (n->session_id && !out->texts[DV_WILL_HOSTS])) return false;
+    out->session_id = n->session_id;
+    out->timeout_ms = n->timeout_ms;
+    out->delay_ms = n->delay_ms;
+    out->acl = n->acl;
+    out->pool_count = (size_t)n->pool_count;
+    memcpy(out->password, n->password, sizeof out->password);
+    return true;
+}
+
 int dv_will_parse(dv_will *out, const char *message, size_t bytes) {
     numbers n;
     memset(out, 0, sizeof *out);
     if (bytes < sizeof n) return DIVVY_EPROTO;
     memcpy(&n, message, sizeof n);
-    if (n.format != FORMAT || n.pool_count > DV_WILL_POOLS_MAX || n.timeout_ms < 0 || n.delay_ms < 0)
-        return DIVVY_EPROTO;
-    scanner s = {message + sizeof n, message + bytes, false};
-    for (int i = 0; i < DV_WILL_TEXTS; i++) out->texts[i] = scan_text(&s);
-    for (size_t i = 0; i < n.pool_count; i++) scan_pool(&s, &out->pools[i]);
-    if (s.broken || s.at != s.end || (n.session_id && !out->texts[DV_WILL_HOSTS])) {
-        memset(out, 0, sizeof *out);
-        return DIVVY_EPROTO;
-    }
-    out->session_id = n.session_id;
-    out->timeout_ms = n.timeout_ms;
-    out->delay_ms = n.delay_ms;
-    out->acl = n.acl;
-    out->pool_count = (size_t)n.pool_count;
-    memcpy(out->password, n.password, sizeof out->password);
+    bool sound = are_sound(&n) && parse(out, &n, (scanner){message + sizeof n, message + bytes, false});
     explicit_bzero(&n, sizeof n);
-    return 0;
+    if (!sound) memset(out, 0, sizeof *out);
+    return sound ? 0 : DIVVY_EPROTO;
 }

@@ -9,7 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DV_WILL_BYTES_MAX = 64 * 1024, DV_WILL_POOLS_MAX = 64, DV_SESSION_PASSWORD_BYTES = 16 };
+/* Timeouts are 32 bits wide between client and server. */
+enum {
+    DV_WILL_BYTES_MAX = 64 * 1024,
+    DV_WILL_POOLS_MAX = 64,
+    DV_WILL_TIMEOUT_MAX_MS = INT32_MAX,
+    DV_SESSION_PASSWORD_BYTES = 16
+};
 
 /* The settings of a connection, as divvy_client_config has them; `hosts` without the chroot. */
 typedef enum {
@@ -44,7 +50,7 @@ typedef struct {
     dv_will_pool pools[DV_WILL_POOLS_MAX]; /* that the client is a member of */
 } dv_will;
 
-/* Writes a will as a message. Returns its bytes, or 0 where it needs more than `room`. */
+/* Writes a will as a message. Returns its bytes, or 0 where it needs more than `room`: then `out` is zeroed. */
 size_t dv_will_print(const dv_will *will, char *out, size_t room);
 
 /* Takes a message; texts of *out point into it. Returns 0 or DIVVY_EPROTO. */

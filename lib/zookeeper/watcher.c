@@ -22,7 +22,7 @@
 #endif
 
 /* Between two attempts: at first, and at most. TIMEOUTS: the session has ended by itself when so many have passed. */
-enum { AGAIN_MS = 10, AGAIN_MAX_MS = 1000, TIMEOUTS = 2 };
+enum { AGAIN_MS = 10, AGAIN_MAX_MS = 1000, TIMEOUTS = 2, CLOSE_MAX = 1024 * 1024 };
 
 static int64_t now_ms(void) {
     return dv_clock_ms(CLOCK_BOOTTIME);
@@ -69,19 +69,21 @@ bool dv_watcher_has_ended(dv_watcher *watcher) {
     return true;
 }
 
+/* A limit may be a thousand million descriptors, and old kernels have no better call: then those above CLOSE_MAX stay. */
 static void close_between(int first, int last) {
     if (first > last || syscall(SYS_close_range, (unsigned)first, (unsigned)last, 0) == 0) return;
     long open_max = sysconf(_SC_OPEN_MAX);
-    for (int fd = first; fd <= last && fd < open_max; fd++) close(fd);
+    for (int fd = first; fd <= last && fd < open_max && fd < CLOSE_MAX; fd++) close(fd);
 }
 
+/* The places of standard input, output and error stay taken, by the pidfd where there is no /dev/null: a socket in one
+ * of them would get the messages of libraries. */
 void dv_watcher_detach(const dv_watcher *watcher) {
     int a = watcher->process_fd, b = watcher->socket_fd, nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     int low = a < b ? a : b, high = a < b ? b : a;
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fd == a || fd == b || fd == nothing) continue;
-        if (nothing >= 0) dup2(nothing, fd);
-        else close(fd);
+        dup2(nothing >= 0 ? nothing : watcher->process_fd, fd);
     }
     close_between(STDERR_FILENO + 1, low - 1);
     close_between((low > STDERR_FILENO ? low : STDERR_FILENO) + 1, high - 1);
@@ -110,7 +112,7 @@ bool dv_watcher_wait(dv_watcher *watcher) {
         if (until_ms >= 0 && left_ms <= 0) return false;
         struct pollfd fds[] = {{.fd = watcher->process_fd, .events = POLLIN},
                                {.fd = watcher->socket_fd, .events = POLLIN}};
-        poll(fds, 2, (int)left_ms);
+        poll(fds, 2, (int)(left_ms < INT_MAX ? left_ms : INT_MAX));
     }
 }
 
