@@ -95,6 +95,10 @@ TEST(test_refused) {
     config.acl = 17;
     ASSERT_FAILS(divvy_client_attach(&client, h.handle, &config), DIVVY_EINVAL, NULL, "acl");
     assert_null(client);
+    config = (divvy_client_config)DIVVY_CLIENT_CONFIG_INIT;
+    config.death_watch = 1; /* The session is not the client's to end. */
+    ASSERT_FAILS(divvy_client_attach(&client, h.handle, &config), DIVVY_EINVAL, NULL, "death_watch");
+    assert_null(client);
     assert_true(zoo_set_watcher(h.handle, host_watcher) == host_watcher);
     client = attach_connected(&h, NULL);
     ASSERT_FAILS(divvy_client_reattach(client, NULL), DIVVY_EINVAL, client, "handle");
