@@ -75,9 +75,9 @@ DIVVY_EXTERN_C_BEGIN
  *   our lines only: the native client's go where the host has sent them. Both budgets are of this client alone
  * @return 0, or
  *   DIVVY_EINVAL  out or handle is NULL, tls_* or sasl_* are set (open the handle by
- *                 zookeeper_init_ssl() or zookeeper_init_sasl() instead), a time out of range, an unknown acl, a
- *                 config without its INIT macro, the
- *                 servers' tick is not known, or the handle's session timeout can hold nothing on such ticks
+ *                 zookeeper_init_ssl() or zookeeper_init_sasl() instead), death_watch is set (the session is the
+ *                 host's to end), a time out of range, an unknown acl, a config without its INIT macro, the servers'
+ *                 tick is not known, or the handle's session timeout can hold nothing on such ticks
  *   DIVVY_ELOST   the session of the handle has expired
  *   DIVVY_EAUTH   the servers have refused the credentials of the handle
  *   DIVVY_ENOMEM  allocation failed

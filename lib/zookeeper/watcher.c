@@ -69,7 +69,7 @@ bool dv_watcher_has_ended(dv_watcher *watcher) {
     return true;
 }
 
-/* A limit may be a thousand million descriptors, and old kernels have no better call: then those above CLOSE_MAX stay. */
+/* A limit may be a thousand million descriptors, and old kernels have no better call: those above CLOSE_MAX stay. */
 static void close_between(int first, int last) {
     if (first > last || syscall(SYS_close_range, (unsigned)first, (unsigned)last, 0) == 0) return;
     long open_max = sysconf(_SC_OPEN_MAX);

@@ -1,7 +1,7 @@
 /* Members with a death watch, and who comes after them. SPDX-License-Identifier: Apache-2.0
  *
- * The test's process takes up orphans (PR_SET_CHILD_SUBREAPER), so that a death watch, which is nobody's child, is ours:
- * so it is found, and so it is known how it has ended. */
+ * The test's process takes up orphans (PR_SET_CHILD_SUBREAPER). So a death watch, which is nobody's child, is ours: it
+ * is found, and it is known how it has ended. */
 #ifndef DV_TEST_DEATH_WATCH_FIXTURE_H
 #define DV_TEST_DEATH_WATCH_FIXTURE_H
 
@@ -140,7 +140,7 @@ static inline int find_children(pid_t pids[CHILDREN_MAX], const char *name) {
 }
 
 static inline int find_watches(pid_t pids[CHILDREN_MAX]) {
-    return find_children(pids, "divvy-death");
+    return find_children(pids, "divvy-death-wat");
 }
 
 /* Returns the only one. */
@@ -164,7 +164,7 @@ static inline void check_watch_goes(pid_t pid) {
 
 /* Behind a test, which may have failed: the next one begins with nobody's children. */
 static inline int end_children(void **state) {
-    static const char *const names[] = {"death_watch_mem", "sleep", "divvy-death"};
+    static const char *const names[] = {"death_watch_mem", "sleep", "divvy-death-wat"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         pid_t pids[CHILDREN_MAX];

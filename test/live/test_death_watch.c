@@ -170,7 +170,7 @@ TEST(test_signals_do_not_end_it) {
 
 /* --- several ---------------------------------------------------------------------------------------------------- */
 
-/* Two clients in a process have a watch each: closing one ends its own, and the process's end frees the other's lock. */
+/* Two clients in a process have a watch each. Closing one ends its own; the process's end frees the other's lock. */
 TEST(test_two_clients) {
     pid_t watches[CHILDREN_MAX];
     member m = start_member(hosts(), "/two", LONG_MS, (char[]){DV_MEMBER_TWO_CLIENTS, '\0'});

@@ -11,6 +11,7 @@
 
 #include "client/death_watch.h"
 #include "lib/test.h"
+#include "lib/wait.h"
 
 /* A watch, the member's end of its socket, and a process in the member's place. */
 typedef struct {
@@ -60,12 +61,13 @@ TEST(test_newest_will) {
     scene s = begin();
     dv_watcher_listen(&s.watcher);
     assert_false(dv_watcher_has_will(&s.watcher));
-    assert_int_equal(dv_watcher_patience_ms(&s.watcher), 0);
     tell(&s, 5, 1000);
     tell(&s, 6, 3000);
     dv_watcher_listen(&s.watcher);
+    dv_will will;
     assert_true(dv_watcher_has_will(&s.watcher));
-    assert_int_equal(dv_watcher_patience_ms(&s.watcher), 6000);
+    assert_int_equal(dv_will_parse(&will, s.watcher.message, s.watcher.bytes), 0);
+    assert_int_equal(will.session_id, 6);
     tell(&s, 0, 0);
     dv_watcher_listen(&s.watcher);
     assert_false(dv_watcher_has_will(&s.watcher));
@@ -100,6 +102,22 @@ TEST(test_socket_closes) {
     dv_watcher_execute(&s.watcher); /* The process lives: nothing is done. */
     assert_true(dv_watcher_has_will(&s.watcher));
     end(&s, socket_fd);
+}
+
+/* A process that lives on without its socket is waited for until its session must have ended; without a session, not
+ * at all. */
+TEST(test_waits_in_silence) {
+    enum { TIMEOUT_MS = 100 };
+    for (int64_t session_id = 0; session_id <= 1; session_id++) {
+        scene s = begin();
+        int socket_fd = s.watcher.socket_fd;
+        tell(&s, session_id, TIMEOUT_MS);
+        shutdown(s.member_fd, SHUT_RDWR);
+        int64_t from_ms = dv_test_now_ms();
+        assert_false(dv_watcher_wait(&s.watcher));
+        assert_int_equal(dv_test_now_ms() - from_ms >= 2 * TIMEOUT_MS, session_id);
+        end(&s, socket_fd);
+    }
 }
 
 /* What a process said just before its end has been taken in when it is seen to have ended. */
