@@ -2,6 +2,7 @@
 import collections
 import json
 import os
+import signal
 import socket
 import subprocess
 import tempfile
@@ -56,6 +57,21 @@ class DivvyMember:
         self.process.wait(DEADLINE_S)
         self.reader.join()
         self.process.stdout.close()
+
+
+class CommandMember:
+    """A running `divvy partition` with a command, which ends with it; so it has a death watch."""
+
+    def __init__(self, path, identifier, items, *options):
+        words = command("partition", "--path", path, "--identifier", identifier, "--time-boundary", "300ms", *options)
+        words += [word for item in items for word in ("--item", item)]
+        self.process = subprocess.Popen(words + ["--", "sleep", "1000"], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def stop(self, with_signal=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(with_signal)
+        self.process.wait(DEADLINE_S)
 
 
 class KazooMember:

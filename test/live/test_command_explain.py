@@ -83,6 +83,11 @@ class Explain(Case):
         self.assertIn("--prepare-timeout", seen["next"])
         self.assertEqual(self.explain("z")["state"], "releasing")
 
+    def deaths(self, name, at_ms=0):
+        """What a death watch writes of one member (docs/protocol.md, D45)."""
+        death = {"name": name, "session": "1f", "at_ms": at_ms, "seen_ms": 40}
+        return json.dumps({"deaths": [death]}, separators=(",", ":")).encode()
+
     # Who is to have an item, and is not there or has not asked for it; who has it, and is not in the pool.
     def test_away(self):
         clients = self.make_pool({"c"}, (("host-1", True), ("b", False), ("c", False)), ITEMS, "012")
@@ -93,6 +98,14 @@ class Explain(Case):
         self.assertEqual(self.page("x")["owner"], "nobody")
         seen = self.explain("y")
         self.assertEqual((seen["state"], seen["now"]), ("gone", "b, to which the plan gives it, has gone"))
+        died = r"died \ds ago \(its session ended 40ms later\)\Z"
+        self.make(self.path + "/deaths", self.deaths("host-1"))
+        self.assertRegex(self.explain("x")["now"], r"\Ait is kept for host-1, which " + died)
+        self.assertEqual(self.explain("y")["now"], "b, to which the plan gives it, has gone")
+        Setting.zookeeper.set(self.path + "/deaths", self.deaths("b"))
+        self.assertRegex(self.explain("y")["now"], r"\Ab, to which the plan gives it, " + died)
+        Setting.zookeeper.set(self.path + "/deaths", self.deaths("host-1", 1700000000000))  # long ago: another death
+        self.assertEqual(self.explain("x")["now"], "it is kept for host-1, which is not there")
         seen = self.explain("z")
         self.assertEqual(seen["state"], "taking")
         self.assertIn("c, to which the plan of ", seen["now"])

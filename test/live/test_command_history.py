@@ -7,9 +7,11 @@ usage: test_command_history.py BUILD_FOLDER [TEST...]     a TEST is a name such 
 """
 import json
 import re
+import signal
+import time
 
 from command_harness import NOWHERE, Setting, main, wait_for
-from look_harness import Case, DivvyMember, KazooMember, run, set_of, tree
+from look_harness import Case, CommandMember, DivvyMember, KazooMember, run, set_of, tree
 
 ITEMS = ["x", "y", "z"]
 EPOCH = "00000000009000000000001"
@@ -66,8 +68,8 @@ class History(Case):
         seen = self.history()
         self.assertEqual((seen["path"], seen["readable"], seen["missing"]), (self.path, True, []))
         self.assertEqual([(c["generation"], c["reason"], c["joined"], c["left"]) for c in seen["changes"]],
-                         [(1, "create", {"count": 1, "names": ["alpha"]}, {"count": 0, "names": []}),
-                          (2, "join", {"count": 1, "names": ["beta"]}, {"count": 0, "names": []})])
+                         [(1, "create", {"count": 1, "names": ["alpha"]}, {"count": 0, "names": [], "died": []}),
+                          (2, "join", {"count": 1, "names": ["beta"]}, {"count": 0, "names": [], "died": []})])
         created, joined = seen["changes"]
         self.assertEqual((created["moved"], created["took_ms"], joined["moved"], joined["under_way"]),
                          (0, None, 1, False))
@@ -86,7 +88,64 @@ class History(Case):
         self.assertEqual([(c["reason"], c["at_ms"] == 0) for c in told[1:]], [("join", False), ("leave", True)])
         self.assertEqual((told[1]["at_ms"], told[1]["took_ms"]), (plan.mtime, joined["took_ms"]))
         left = self.changes()[-1]
-        self.assertEqual((left["reason"], left["left"], left["moved"]), ("leave", {"count": 1, "names": ["alpha"]}, 2))
+        self.assertEqual((left["reason"], left["left"], left["moved"]),
+                         ("leave", {"count": 1, "names": ["alpha"], "died": []}, 2))
+
+    # A member that is killed has died: what watches its death says so, with how long its session went on. One that
+    # ended in good order has left, and so has one that came back and ended so.
+    def test_died(self):
+        members = {}
+        for name in ("anna", "bert", "carl"):
+            members[name] = CommandMember(self.path, name, ITEMS)
+            self.addCleanup(members[name].stop)
+            wait_for(lambda: any(name in c["joined"]["names"] for c in self.told()), name + " has joined")
+
+        def left(name):
+            return [c["left"] for c in self.told() if name in c["left"]["names"]]
+        killed = time.monotonic()
+        members["anna"].stop(signal.SIGKILL)
+        wait_for(lambda: Setting.zookeeper.exists(self.path + "/deaths"), "the death is told")
+        took_ms = (time.monotonic() - killed) * 1000
+        wait_for(lambda: left("anna"), "anna has left")
+        died = left("anna")[0]["died"]
+        self.assertEqual([(death["name"], list(death)) for death in died], [("anna", ["name", "seen_ms", "session"])])
+        self.assertTrue(0 <= died[0]["seen_ms"] <= took_ms, (died, took_ms))
+        members["bert"].stop()
+        wait_for(lambda: left("bert"), "bert has left")
+        self.assertEqual(left("bert")[0]["died"], [])
+        again = CommandMember(self.path, "anna", ITEMS)
+        self.addCleanup(again.stop)
+        wait_for(lambda: self.told()[-1]["joined"]["names"] == ["anna"], "anna is back")
+        again.stop()
+        wait_for(lambda: len(left("anna")) == 2, "anna has left again")
+        self.assertEqual([len(entry["died"]) for entry in left("anna")], [1, 0])
+        page = run("history", "--path", self.path).stdout
+        self.assertRegex(page, r"(?m)  anna \(died, [0-9.]+m?s\)$")
+        self.assertRegex(page, r"(?m)  bert$")
+        format_of = run("history", "--path", self.path, "--format", "{reason} {left.died}").stdout
+        self.assertIn('[{"name":"anna","seen_ms":', format_of)
+
+    def told(self):
+        """The changes, or none where there is no pool yet."""
+        done = run("history", "--path", self.path, "--json")
+        return json.loads(done.stdout)["changes"] if done.returncode == 0 else []
+
+    # What is written of deaths is not believed: nonsense is nothing, and a name breaks no line.
+    def test_hostile_deaths(self):
+        self.pool()
+        evil = "\x1b[31mred\n\u202eevil"
+        at_ms = 1700000000000
+        Setting.zookeeper.set(self.path + "/plan/" + EPOCH, history_text([change(7, at_ms=at_ms, left=[evil])]))
+        death = {"name": evil, "session": "1f", "at_ms": at_ms - 100, "seen_ms": 90071992547409}
+        text = json.dumps({"deaths": [death]}).replace(" ", "").encode()
+        self.make(self.path + "/deaths", text)
+        self.assertEqual(self.changes()[0]["left"]["died"],
+                         [{"name": evil, "seen_ms": 90071992547409, "session": "0x1f"}])
+        lines = run("history", "--path", self.path).stdout.split("\n")
+        self.assertTrue(all(line.isascii() and line.isprintable() for line in lines), lines)
+        for text in (b"", b"nonsense", b"{}", b"[" * 20000, b"\xff" * 900000, b'{"deaths":[{}]}'):
+            Setting.zookeeper.set(self.path + "/deaths", text)
+            self.assertEqual(self.changes()[0]["left"]["died"], [], text[:100])
 
     # Nonsense beside the plan is no error: it is told, the plan is shown, and the next change puts it right. A change
     # of an older release, which tells nothing, is a hole that stays.

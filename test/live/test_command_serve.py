@@ -5,6 +5,7 @@ Shows HTTP: hosts, methods, slow readers, many pages.
 
 usage: test_command_serve.py BUILD_FOLDER [TEST...]     a TEST is a name such as Answers.test_metrics
 """
+import json
 import re
 import signal
 import socket
@@ -240,6 +241,26 @@ class Changes(ServeCase):
         told = [(e["kind"], e["what"]) for e in served.rows("timeline")["rows"]]
         self.assertIn(("joined", "one"), told)
         self.assertIn(("left", "one"), told)
+
+    # Who died is an event when a death watch has said so: each death once, and none that was told before the page was.
+    def test_deaths(self):
+        def text(*names):
+            deaths = [{"name": name, "session": "1f", "at_ms": 1700000000000, "seen_ms": 40} for name in names]
+            return json.dumps({"deaths": deaths}, separators=(",", ":")).encode()
+        self.member("one")
+        self.client().create(self.path + "/deaths", text("old"))
+        served = self.serve()
+        self.wait_read(served, lambda pool: pool["members"] == 1)
+
+        def died():
+            return [(e["what"], e["to"]) for e in served.rows("timeline")["rows"] if e["kind"] == "died"]
+        Setting.zookeeper.set(self.path + "/deaths", text("old", "two"))
+        wait_for(died, "the death")
+        self.assertEqual(died(), [("two", "40ms")])
+        Setting.zookeeper.set(self.path + "/deaths", b"nonsense")
+        Setting.zookeeper.set(self.path + "/deaths", text("old", "two", "three", "four"))
+        wait_for(lambda: len(died()) == 3, "the deaths", died)
+        self.assertEqual(died(), [("four", "40ms"), ("three", "40ms"), ("two", "40ms")])
 
     # With members at work the page follows a plan: who joins, what moves, who leaves.
     def test_members_at_work(self):

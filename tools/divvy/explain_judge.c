@@ -12,6 +12,8 @@
 /* A name as it stands in a sentence. */
 #define NAME "%.160s"
 
+enum { FATE_BYTES = 96 };
+
 __attribute__((format(printf, 2, 3))) static void say(char *out, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -65,19 +67,37 @@ static void judge_stranger(const dv_explanation *e, const dv_explain_place *owne
         (uint64_t)owner->session);
 }
 
+/* A plan without those that have gone is written within this time. */
+enum { LATELY_MS = 60000 };
+
+/* Writes how a member went that is not there, to stand behind its name. */
+static const char *fate(const dv_explanation *e, const char *name, int64_t kept_ms, const char *otherwise,
+                        char out[FATE_BYTES]) {
+    char since[DV_AGE_BYTES], seen[DV_AGE_BYTES];
+    const dv_plan_death *death = dv_plan_deaths_of(&e->deaths, name);
+    bool lately = death && e->status->read_at_ms - death->at_ms <= kept_ms + LATELY_MS;
+    if (!lately) return otherwise;
+    snprintf(out, FATE_BYTES, "died %s ago (its session ended %s later)", age(e, death->at_ms, since),
+             dv_duration_text(death->seen_ms, seen));
+    return out;
+}
+
 /* The plan gives it to one that is not there, or to nobody. */
-static void judge_without_next(const dv_status_entry *next, dv_explain_verdict *v) {
-    char kept[DV_AGE_BYTES];
+static void judge_without_next(const dv_explanation *e, const dv_status_entry *next, dv_explain_verdict *v) {
+    char kept[DV_AGE_BYTES], how[FATE_BYTES];
     v->state = next ? dv_status_plan_state(next->entry, NULL) : "unassigned";
     if (!next) {
         say(v->now, "the plan gives it to nobody: all members are drained, or leave");
         say(v->next, "the plan that follows the next change of the members");
     } else if (strcmp(v->state, "absent") == 0) {
-        say(v->now, "it is kept for " NAME ", which is not there", dv_status_plan_name(next->entry));
+        const char *name = dv_status_plan_name(next->entry);
+        say(v->now, "it is kept for " NAME ", which %s", name,
+            fate(e, name, next->entry->rejoin_delay_ms, "is not there", how));
         say(v->next, "it is " NAME "'s when that comes back, and goes to another when it is away for longer than %s",
-            dv_status_plan_name(next->entry), dv_age_text(next->entry->rejoin_delay_ms, kept));
+            name, dv_age_text(next->entry->rejoin_delay_ms, kept));
     } else {
-        say(v->now, NAME ", to which the plan gives it, has gone", dv_status_plan_name(next->entry));
+        const char *name = dv_status_plan_name(next->entry);
+        say(v->now, NAME ", to which the plan gives it, %s", name, fate(e, name, 0, "has gone", how));
         say(v->next, "the next plan, which is on its way, gives it to another");
     }
 }
@@ -118,7 +138,7 @@ static void judge_by_plan(const dv_explanation *e, const dv_status_item *item, d
     } else if (owner && owner->member == DV_NO_MEMBER) {
         judge_stranger(e, owner, v);
     } else if (!next || next->member == DV_NO_MEMBER) {
-        judge_without_next(next, v);
+        judge_without_next(e, next, v);
     } else if (owner && owner->member == next->member) {
         v->state = "settled";
         say(v->now, "it is where the plan wants it");

@@ -6,6 +6,7 @@
 
 #include <divvy/divvy.h>
 
+#include "deaths_read.h"
 #include "handover/note.h"
 #include "status_plan.h"
 #include "znode/path.h"
@@ -178,6 +179,7 @@ int dv_explain_read(dv_look *look, void *context) {
     s.queue = locks ? dv_path_join(locks, item->node) : NULL;
     error = s.queue ? read_queue(look, &s) : DIVVY_ENOMEM;
     if (!error) error = read_plan(look, &s);
+    if (!error) error = dv_deaths_read(look, s.root, &e->deaths);
     free(locks);
     free(s.queue);
     free(s.root);

@@ -3,6 +3,7 @@
 #ifndef DV_EXPLAIN_READ_H
 #define DV_EXPLAIN_READ_H
 
+#include "plan/deaths.h"
 #include "status_pool.h"
 
 /* One who stands in the queue. */
@@ -28,6 +29,7 @@ typedef struct {
     bool is_planned;    /* the plan knows the item */
     int64_t planned_ms; /* when the plan was written; 0: there is none */
     dv_explain_note of_owner, of_next;
+    dv_plan_deaths deaths;
 } dv_explanation;
 
 /* For dv_look_at(): fills in all but `status` of the dv_explanation at `context`, and the status. */

@@ -48,8 +48,8 @@ static void print_help(void) {
     printf("usage: divvy history --path PATH [OPTION ...]\n"
            "\n"
            "Shows the last 64 changes of the pool at PATH, the newest last: when a member wrote each\n"
-           "plan and why, how many items moved, how long that took, and who joined or left. Changes\n"
-           "nothing.\n"
+           "plan and why, how many items moved, how long that took, and who joined or left. A member\n"
+           "whose death watch ended its session has died, so long before. Changes nothing.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
@@ -91,16 +91,9 @@ static bool find_hole(const dv_pool_history *h, size_t i, uint64_t *from, uint64
 
 /* ---- for people ---- */
 
-static const char *duration_text(int64_t ms, char out[DV_AGE_BYTES]) {
-    if (ms < 0) return "";
-    if (ms < 1000) snprintf(out, DV_AGE_BYTES, "%" PRId64 "ms", ms);
-    else if (ms < 60000) snprintf(out, DV_AGE_BYTES, "%" PRId64 ".%" PRId64 "s", ms / 1000, ms % 1000 / 100);
-    else return dv_age_text(ms, out);
-    return out;
-}
-
 /* NAMES_COLUMNS: names that need more are counted, so that a line fits a screen; the JSON has them all. */
-enum { NAMES_COLUMNS = 40, NAMES_BYTES = DV_PLAN_NAMED_MAX * (DV_PLAN_NAME_BYTES_MAX + 2) + 40 };
+enum { NAMES_COLUMNS = 40, LABEL_BYTES = DV_PLAN_NAME_BYTES_MAX + DV_AGE_BYTES + 16 };
+enum { NAMES_BYTES = DV_PLAN_NAMED_MAX * (LABEL_BYTES + 2) + 40 };
 
 /* Returns how many columns a name takes as the table prints it. */
 static size_t width_of(const char *name) {
@@ -128,15 +121,32 @@ static size_t append(char *out, const char *name, size_t columns) {
     return (size_t)sprintf(out, "%s%s", from > name ? "..." : "", from);
 }
 
+static const dv_plan_death *death_of(const dv_pool_history *h, const dv_plan_change *c, const char *name) {
+    return dv_plan_deaths_behind(&h->deaths, &h->told, (size_t)(c - h->told.changes), name);
+}
+
+/* Names one that left, and says whether it died. */
+static const char *label_of(const dv_pool_history *h, const dv_plan_change *c, const char *name,
+                            char out[LABEL_BYTES]) {
+    char seen[DV_AGE_BYTES];
+    const dv_plan_death *death = death_of(h, c, name);
+    if (!death) return name;
+    snprintf(out, LABEL_BYTES, "%s (died, %s)", name, dv_duration_text(death->seen_ms, seen));
+    return out;
+}
+
 /* Names as many as fit, at least one. */
-static const char *names_text(const dv_plan_named *who, char out[NAMES_BYTES]) {
+static const char *names_text(const dv_pool_history *h, const dv_plan_change *c, const dv_plan_named *who,
+                              char out[NAMES_BYTES]) {
     size_t at = 0, shown = 0, used = 0;
     out[0] = '\0';
     for (; shown < who->named; shown++) {
-        size_t rest = width_of_rest(who->count - shown - 1), width = width_of(who->names[shown]) + 2;
+        char room[LABEL_BYTES];
+        const char *name = who == &c->left ? label_of(h, c, who->names[shown], room) : who->names[shown];
+        size_t rest = width_of_rest(who->count - shown - 1), width = width_of(name) + 2;
         if (shown > 0 && used + width + rest > NAMES_COLUMNS) break;
         if (shown > 0) at += (size_t)sprintf(out + at, ", ");
-        at += append(out + at, who->names[shown], NAMES_COLUMNS - rest);
+        at += append(out + at, name, NAMES_COLUMNS - rest);
         used += shown > 0 ? width : width - 2;
     }
     if (who->count > shown)
@@ -145,7 +155,7 @@ static const char *names_text(const dv_plan_named *who, char out[NAMES_BYTES]) {
 }
 
 static const char *took_text(const dv_pool_history *h, bool is_plan, int64_t ms, char out[DV_AGE_BYTES]) {
-    return is_plan && h->under_way ? "under way" : duration_text(ms, out);
+    return is_plan && h->under_way ? "under way" : ms < 0 ? "" : dv_duration_text(ms, out);
 }
 
 static int add_change(dv_table *to, const dv_pool_history *h, const dv_plan_change *c, bool is_plan) {
@@ -160,8 +170,8 @@ static int add_change(dv_table *to, const dv_pool_history *h, const dv_plan_chan
                                  c->reason,
                                  moved,
                                  took_text(h, is_plan, c->took_ms, took),
-                                 names_text(&c->joined, joined),
-                                 names_text(&c->left, left)};
+                                 names_text(h, c, &c->joined, joined),
+                                 names_text(h, c, &c->left, left)};
     int error = dv_table_add(to, generation, cells);
     free(when);
     return error;
@@ -240,6 +250,19 @@ static bool put_named(cJSON *to, const char *key, const dv_plan_named *who) {
     return names;
 }
 
+/* Tells which of those that left have died. */
+static bool put_deaths(cJSON *to, const dv_pool_history *h, const dv_plan_change *c) {
+    cJSON *died = cJSON_AddArrayToObject(cJSON_GetObjectItemCaseSensitive(to, "left"), "died");
+    for (size_t n = 0; died && n < c->left.named; n++) {
+        const dv_plan_death *death = death_of(h, c, c->left.names[n]);
+        cJSON *json = death ? dv_json_add_object(died) : NULL;
+        if (death && !(json && dv_json_text(json, "name", death->name) &&
+                       dv_json_number(json, "seen_ms", death->seen_ms) && dv_json_session(json, death->session)))
+            return false;
+    }
+    return died;
+}
+
 static bool put_when(cJSON *to, const dv_pool_history *h, int64_t at_ms) {
     char *when = dv_look_utc(at_ms);
     bool good = when && dv_json_text_or_null(to, "at", when) &&
@@ -259,7 +282,7 @@ static bool put_change(cJSON *array, const dv_pool_history *h, const dv_plan_cha
     return json && dv_json_number(json, "generation", (int64_t)c->generation) &&
            dv_json_text(json, "reason", c->reason) && put_when(json, h, c->at_ms) &&
            put_took(json, h, is_plan, c->took_ms) && dv_json_number(json, "moved", c->moved) &&
-           put_named(json, "joined", &c->joined) && put_named(json, "left", &c->left);
+           put_named(json, "joined", &c->joined) && put_named(json, "left", &c->left) && put_deaths(json, h, c);
 }
 
 static bool put_plan(cJSON *array, const dv_pool_history *h) {

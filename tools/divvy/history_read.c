@@ -8,6 +8,7 @@
 
 #include <divvy/divvy.h>
 
+#include "deaths_read.h"
 #include "handover/note.h"
 #include "znode/path.h"
 
@@ -165,6 +166,7 @@ int dv_pool_history_read(dv_look *look, void *context) {
     if (!error && h->found) error = read_texts(look, &s);
     const dv_plan *plan = error || !h->found ? NULL : dv_pool_history_plan(h);
     if (plan) error = read_notes(look, &s);
+    if (plan && !error) error = dv_deaths_read(look, s.root, &h->deaths);
     if (plan && !error) complete(h, &s);
     h->read_at_ms = dv_look_wall_ms();
     for (size_t i = 0; i < s.note_count; i++) free(s.notes[i]);

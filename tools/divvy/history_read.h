@@ -2,7 +2,7 @@
 #ifndef DV_HISTORY_READ_H
 #define DV_HISTORY_READ_H
 
-#include "plan/history.h"
+#include "plan/deaths.h"
 #include "pool_plan.h"
 
 typedef struct {
@@ -15,6 +15,7 @@ typedef struct {
     int64_t planned_ms; /* when the plan was written, by the servers' clock */
     bool under_way;     /* a note says that items of the plan are still on their way */
     int64_t took_ms;    /* the plan, by all notes; -1: nothing was handed over, or not everything yet */
+    dv_plan_deaths deaths;
     int64_t read_at_ms;
 } dv_pool_history;
 

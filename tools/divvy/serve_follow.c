@@ -6,6 +6,8 @@
 
 #include <divvy/divvy.h>
 
+#include "deaths_read.h"
+#include "table.h"
 #include "znode/path.h"
 
 /* A look asks about at most so many items. SWEPT: of all, one after the other. URGENT, SLOWLY: of those that are not
@@ -15,8 +17,8 @@ enum { SWEPT_MAX = 1000, URGENT_MAX = 10000, SLOWLY_MAX = 1000, CALM_LOOKS = 30 
 /* The questions of one look, and their answers. */
 typedef struct {
     dv_serve_follower *follower;
-    char *root, *party, *locks, *plan;
-    int64_t party_pzxid, locks_pzxid, plan_mzxid, planned_ms;
+    char *root, *party, *locks, *plan, *deaths;
+    int64_t party_pzxid, locks_pzxid, plan_mzxid, planned_ms, deaths_mzxid;
     size_t *asked; /* items */
     size_t asked_count;
     const char **dirty; /* their names, of the pool's or of `strange` */
@@ -39,7 +41,7 @@ void dv_serve_follower_free(dv_serve_follower *follower) {
 
 static char *root_path(void *context, size_t i) {
     const look_at *l = context;
-    return strdup(i == 0 ? l->party : i == 1 ? l->locks : l->plan);
+    return strdup(i == 0 ? l->party : i == 1 ? l->locks : i == 2 ? l->plan : l->deaths);
 }
 
 static int take_root(void *context, size_t i, const dv_reply *reply) {
@@ -49,6 +51,7 @@ static int take_root(void *context, size_t i, const dv_reply *reply) {
     if (i == 1) l->locks_pzxid = reply->stat->pzxid;
     if (i == 2) l->plan_mzxid = reply->stat->mzxid;
     if (i == 2) l->planned_ms = reply->stat->mtime_ms;
+    if (i == 3) l->deaths_mzxid = reply->stat->mzxid;
     return 0;
 }
 
@@ -214,10 +217,49 @@ static int read_pool(dv_look *look, look_at *l) {
     return 0;
 }
 
+/* ---- deaths ---- */
+
+/* Returns the first one that is newer than the last look's. */
+static size_t first_new_death(const dv_serve_follower *f, const dv_plan_deaths *deaths) {
+    size_t n = deaths->count;
+    for (; n > 0 && deaths->deaths[n - 1].at_ms >= f->last_death.at_ms; n--) {
+        const dv_plan_death *death = &deaths->deaths[n - 1];
+        if (death->session == f->last_death.session && strcmp(death->name, f->last_death.name) == 0) break;
+    }
+    return n;
+}
+
+static void tell_death(dv_serve_follower *f, const dv_plan_death *death) {
+    char seen[DV_AGE_BYTES];
+    pthread_mutex_lock(f->lock);
+    dv_serve_history_add(&f->pool->history, dv_look_wall_ms(), DV_SERVE_DIED, death->name, NULL,
+                         dv_duration_text(death->seen_ms, seen));
+    pthread_mutex_unlock(f->lock);
+    f->changed = true;
+}
+
+/* Deaths that stand there at the first look are no events: they were before. */
+static int read_deaths(dv_look *look, const look_at *l) {
+    dv_serve_follower *f = l->follower;
+    dv_plan_deaths deaths;
+    int error = l->deaths_mzxid == f->deaths_mzxid ? 0 : dv_deaths_read(look, l->root, &deaths);
+    if (error) return error;
+    if (l->deaths_mzxid != f->deaths_mzxid) {
+        for (size_t n = first_new_death(f, &deaths); f->deaths_read && n < deaths.count; n++)
+            tell_death(f, &deaths.deaths[n]);
+        if (deaths.count > 0) f->last_death = deaths.deaths[deaths.count - 1];
+    }
+    f->deaths_mzxid = l->deaths_mzxid;
+    f->deaths_read = true;
+    return 0;
+}
+
+/* ---- the whole ---- */
+
 /* Where no plan is in force a change of the members may be one of each item. */
 static int look_at_pool(dv_look *look, look_at *l) {
     dv_serve_follower *f = l->follower;
-    dv_reads roots = {DV_EXISTS, 3, root_path, take_root, l};
+    dv_reads roots = {DV_EXISTS, 4, root_path, take_root, l};
     int error = dv_look_read(look, &roots);
     if (error) return error;
     bool members_changed = f->party_pzxid != l->party_pzxid, plan_changed = f->plan_mzxid != l->plan_mzxid;
@@ -227,6 +269,8 @@ static int look_at_pool(dv_look *look, look_at *l) {
     dv_reads items = {DV_EXISTS, l->asked_count, item_path, take_item, l};
     if (!error && l->asked_count) error = dv_look_read(look, &items);
     if (!error && !l->whole && locks_changed) error = list_directories(look, l);
+    if (error) return error;
+    error = read_deaths(look, l);
     if (error) return error;
     return l->whole || members_changed || plan_changed || locks_changed || l->dirty_count ? read_pool(look, l) : 0;
 }
@@ -238,8 +282,9 @@ int dv_serve_follow(dv_look *look, void *context) {
     if (l.root) l.party = dv_path_join(l.root, "party");
     if (l.root) l.locks = dv_path_join(l.root, "locks");
     if (l.root) l.plan = dv_path_join(l.root, "plan");
+    if (l.root) l.deaths = dv_path_join(l.root, "deaths");
     if (f->calm < CALM_LOOKS) f->calm++;
-    int error = l.party && l.locks && l.plan ? look_at_pool(look, &l) : DIVVY_ENOMEM;
+    int error = l.party && l.locks && l.plan && l.deaths ? look_at_pool(look, &l) : DIVVY_ENOMEM;
     for (size_t i = 0; i < l.strange_count; i++) free(l.strange[i]);
     free(l.strange);
     free((void *)(uintptr_t)l.dirty);
@@ -248,5 +293,6 @@ int dv_serve_follow(dv_look *look, void *context) {
     free(l.party);
     free(l.locks);
     free(l.plan);
+    free(l.deaths);
     return error;
 }

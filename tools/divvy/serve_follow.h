@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "plan/deaths.h"
 #include "serve_pool.h"
 
 typedef struct {
@@ -17,10 +18,13 @@ typedef struct {
     dv_pool_plan plan;
     bool whole_wanted;
     int64_t party_pzxid, locks_pzxid, plan_mzxid; /* as of the last read; 0: not there */
-    size_t swept, urged;                          /* where the next look goes on asking, in the items' order */
-    unsigned calm;                                /* looks since party or plan changed */
-    bool changed;                                 /* by the last look */
-    uint64_t reads;                               /* of items, from the start */
+    int64_t deaths_mzxid;
+    dv_plan_death last_death; /* that was read; at_ms 0: none */
+    bool deaths_read;         /* at least once: what comes now is new */
+    size_t swept, urged;      /* where the next look goes on asking, in the items' order */
+    unsigned calm;            /* looks since party or plan changed */
+    bool changed;             /* by the last look */
+    uint64_t reads;           /* of items, from the start */
 } dv_serve_follower;
 
 /* 0 or DIVVY_ENOMEM. `pool`, `look` and `lock` outlive it. */

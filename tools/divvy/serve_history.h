@@ -13,8 +13,9 @@ typedef enum {
     DV_SERVE_ITEM,   /* `what` went from one owner to another; NULL: nobody */
     DV_SERVE_JOINED, /* the member `what` */
     DV_SERVE_LEFT,
-    DV_SERVE_PLAN,     /* `what`, the reason of the plan in `to` */
-    DV_SERVE_RESTARTED /* the static member `what`; or the owner of the item `what`, which is `to` as before */
+    DV_SERVE_PLAN,      /* `what`, the reason of the plan in `to` */
+    DV_SERVE_RESTARTED, /* the static member `what`; or the owner of the item `what`, which is `to` as before */
+    DV_SERVE_DIED       /* the member `what`; its session ended `to` later */
 } dv_serve_event_kind;
 
 typedef struct {

@@ -32,7 +32,7 @@ bool dv_serve_row_member(cJSON *array, const dv_serve_member *m) {
 }
 
 bool dv_serve_row_event(cJSON *array, const dv_serve_event *event) {
-    static const char *const kinds[] = {"item", "joined", "left", "plan", "restarted"};
+    static const char *const kinds[] = {"item", "joined", "left", "plan", "restarted", "died"};
     cJSON *json = dv_json_add_object(array);
     bool good = json && dv_json_number(json, "number", (int64_t)event->number) &&
                 dv_json_number(json, "ms", event->ms) && dv_json_text(json, "kind", kinds[event->kind]) &&

@@ -179,3 +179,10 @@ const char *dv_age_text(int64_t ms, char out[DV_AGE_BYTES]) {
     else snprintf(out, DV_AGE_BYTES, "%" PRId64 "d%02" PRId64 "h", s / 86400, s / 3600 % 24);
     return out;
 }
+
+const char *dv_duration_text(int64_t ms, char out[DV_AGE_BYTES]) {
+    if (ms < 1000) snprintf(out, DV_AGE_BYTES, "%" PRId64 "ms", ms);
+    else if (ms < 60000) snprintf(out, DV_AGE_BYTES, "%" PRId64 ".%" PRId64 "s", ms / 1000, ms % 1000 / 100);
+    else return dv_age_text(ms, out);
+    return out;
+}

@@ -38,5 +38,7 @@ size_t dv_character_width(const char *character, size_t bytes);
 /* "12s", "3m12s", "5h07m", "2d04h"; "0s" for what is negative, as clocks differ. */
 enum { DV_AGE_BYTES = 32 };
 const char *dv_age_text(int64_t ms, char out[DV_AGE_BYTES]);
+/* "40ms", "1.2s", then as an age. */
+const char *dv_duration_text(int64_t ms, char out[DV_AGE_BYTES]);
 
 #endif

@@ -94,6 +94,7 @@ const isOfItem = (r) => r.kind === "item" || (r.kind === "restarted" && r.to !==
 function eventCells(r) {
   const when = element("time", {datetime: new Date(r.ms).toISOString(), title: durationText(now() - r.ms)}, clockText(r.ms));
   const what = {joined: `${r.what} joined`, left: `${r.what} left`, restarted: `${r.what} restarted`,
+                died: `${r.what} died, and its session ended ${r.to} later`,
                 plan: `plan ${r.what}: ${r.to}`}[r.kind];
   if (!isOfItem(r)) return [cell(when, "time"), element("td", {colspan: 3, class: "quiet"}, what)];
   const name = cell(link(r.what, () => showItem({item: r.what})));
