@@ -2,6 +2,7 @@
 #include "client/death_watch.h"
 
 #include <assert.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -177,10 +178,36 @@ void dv_death_watch_free(dv_death_watch *watch) {
 
 /* ---- the program ---- */
 
+static const char name[] = "divvy-death-watch";
+
+#ifdef DIVVY_LIBEXEC_BELOW
+/* Returns the program that was installed together with the shared library that this code is in, wherever both are now.
+ * NULL: there is none, or this code is in a program. The caller frees it. */
+static char *find_beside_library(void) {
+    static const char end[] = "/" DIVVY_LIBDIR_BELOW "/libdivvy.so";
+    Dl_info info;
+    char *path = NULL;
+    if (!dladdr(name, &info) || !info.dli_fname || info.dli_fname[0] != '/') return NULL;
+    const char *prefix = info.dli_fname, *last = NULL;
+    for (const char *at = prefix; (at = strstr(at, end)); at++) last = at;
+    if (!last || strchr(last + sizeof end - 1, '/')) return NULL;
+    if (asprintf(&path, "%.*s/%s/%s", (int)(last - prefix), prefix, DIVVY_LIBEXEC_BELOW, name) < 0) return NULL;
+    if (access(path, X_OK) == 0) return path;
+    free(path);
+    return NULL;
+}
+#else
+static char *find_beside_library(void) {
+    return NULL;
+}
+#endif
+
 static char *find_program(void) {
     const char *folder = secure_getenv("DIVVY_LIBEXEC");
-    char *path;
-    return asprintf(&path, "%s/divvy-death-watch", folder && *folder ? folder : DIVVY_LIBEXEC) < 0 ? NULL : path;
+    bool told = folder && *folder;
+    char *path = told ? NULL : find_beside_library();
+    if (!path && asprintf(&path, "%s/%s", told ? folder : DIVVY_LIBEXEC, name) < 0) return NULL;
+    return path;
 }
 
 /* Both descriptors are above those that the program is to have, so that neither takes the place of the other. */
@@ -188,7 +215,7 @@ static int spawn_with(pid_t *pid, const char *path, int socket_fd, int process_f
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t all;
-    char *const arguments[] = {"divvy-death-watch", NULL};
+    char *const arguments[] = {(char *)(uintptr_t)name, NULL};
     int error = posix_spawn_file_actions_init(&actions);
     if (error) return error;
     error = posix_spawnattr_init(&attributes);

@@ -27,7 +27,7 @@ class DivvyConan(ConanFile):
 
     def export_sources(self):
         root = os.path.join(self.recipe_folder, "..", "..")
-        for pattern in ("CMakeLists.txt", "LICENSE", "include/*", "lib/*"):
+        for pattern in ("CMakeLists.txt", "LICENSE", "include/*", "lib/*", "tools/death_watch/*"):
             copy(self, pattern, src=root, dst=self.export_sources_folder)
 
     def layout(self):
@@ -66,6 +66,9 @@ class DivvyConan(ConanFile):
     def package_info(self):
         self.cpp_info.set_property("cmake_file_name", "divvy")
         native = "zookeeper-client-c::zookeeper-client-c"
+        # A static divvy does not know where the program that it starts for a death watch was put.
+        self.runenv_info.define_path("DIVVY_LIBEXEC", os.path.join(self.package_folder, "libexec",
+                                                                   f"divvy{str(self.version).split('.')[0]}"))
         divvy = self.cpp_info.components["divvy"]
         divvy.set_property("cmake_target_name", "divvy::divvy")
         divvy.set_property("pkg_config_name", "divvy")

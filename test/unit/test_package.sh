@@ -42,13 +42,18 @@ write_program() {
     cat >"$1/program.c" <<'CODE'
 #include <divvy/divvy.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 int main(void) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = "127.0.0.1:1";
+    config.death_watch = getenv("WATCHED") != NULL;
     config.ensemble_tick_ms = 2000;
     divvy_client *client;
-    if (divvy_client_open(&client, &config) != 0) return 1;
+    if (divvy_client_open(&client, &config) != 0) {
+        fprintf(stderr, "%s\n", divvy_client_error(NULL));
+        return 1;
+    }
     int64_t none = divvy_client_session_id(client);
     int narrowed = none;
     divvy_client_close(client);
@@ -123,6 +128,8 @@ check_find_package_shared() {
     write_project "$TEMP/shared" 'find_package(divvy 0.2 REQUIRED)'
     build_project "$TEMP/shared" "$TEMP/prefix"
     runs "$TEMP/shared/build/program"
+    # It finds its death watch where the library is, and not where it was configured to be.
+    WATCHED=1 runs "$TEMP/shared/build/program"
     needs "$TEMP/shared/build/program" | grep -qx "libdivvy.so.${VERSION%%.*}" ||
         fail "divvy::divvy is not the shared one"
 }
@@ -273,6 +280,7 @@ check_find_package_static() {
     write_project "$TEMP/static" 'find_package(divvy REQUIRED)'
     build_project "$TEMP/static" "$TEMP/static_prefix"
     runs "$TEMP/static/build/program"
+    DIVVY_LIBEXEC=$TEMP/static_prefix/libexec/divvy${VERSION%%.*} WATCHED=1 runs "$TEMP/static/build/program"
     check_pkg_config "$TEMP/static_prefix"
 }
 

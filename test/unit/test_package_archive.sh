@@ -41,14 +41,15 @@ diff <(cd "$SOURCE" && git ls-files | sort) \
 tar -xzf "$TEMP/first/$NAME.tar.gz" -C "$TEMP"
 quietly cmake -S "$TEMP/$NAME" -B "$TEMP/build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER="$CC" \
     -DCMAKE_C_FLAGS_DEBUG=-O0 -DCMAKE_UNITY_BUILD=ON -DCMAKE_DISABLE_FIND_PACKAGE_Git=ON -DDIVVY_BUILD_BENCH=OFF \
-    -DCMAKE_INSTALL_{BINDIR=b,LIBDIR=l,INCLUDEDIR=i} -DCMAKE_INSTALL_{DATADIR=d,MANDIR=m}
+    -DCMAKE_INSTALL_{BINDIR=b,LIBDIR=l,INCLUDEDIR=i} -DCMAKE_INSTALL_{DATADIR=d,MANDIR=m,LIBEXECDIR=x}
 quietly cmake --build "$TEMP/build" --parallel 2 \
-    --target divvy divvy_static divvy_testing divvy_testing_static divvy_command unit_lock unit_headers
+    --target divvy divvy_static divvy_testing divvy_testing_static divvy_command divvy_death_watch \
+    unit_lock unit_headers
 [[ $("$TEMP/build/tools/divvy" --version) == "divvy $VERSION" ]] || fail "the command says another version"
 quietly ctest --test-dir "$TEMP/build" --no-tests=error -R '^unit\.(lock|headers|rooms|api)$'
 quietly cmake --install "$TEMP/build" --prefix "$TEMP/prefix"
-[[ $(cd "$TEMP/prefix" && echo *) == 'b d i l m' ]] || fail "it installs into $(cd "$TEMP/prefix" && echo *)"
+[[ $(cd "$TEMP/prefix" && echo *) == 'b d i l m x' ]] || fail "it installs into $(cd "$TEMP/prefix" && echo *)"
 for file in b/divvy l/libdivvy.so l/libdivvy_testing.a l/pkgconfig/divvy.pc l/cmake/divvy/divvy-config.cmake \
-    i/divvy/divvy.h d/divvy/divvy-lock.bash m/man1/divvy.1; do
+    i/divvy/divvy.h d/divvy/divvy-lock.bash m/man1/divvy.1 x/divvy0/divvy-death-watch; do
     [[ -s $TEMP/prefix/$file ]] || fail "$file is missing"
 done

@@ -76,18 +76,22 @@ class Conan(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for path in (path for pattern in patterns for path in ROOT.glob(pattern)):
                 copy = shutil.copytree if path.is_dir() else shutil.copy
-                copy(path, pathlib.Path(folder) / path.relative_to(ROOT))
+                target = pathlib.Path(folder) / path.relative_to(ROOT)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                copy(path, target)
             words = [f"-D{name}={'ON' if value else 'OFF'}" for name, value in toolchain.cache_variables.items()]
             subprocess.run(["cmake", "-S", folder, "-B", f"{folder}/build", *words], check=True, capture_output=True)
 
     def test_targets(self):
-        """Programs find the targets that an installed divvy has."""
-        self.conan.cpp_info = mock.MagicMock()
+        """Programs find the targets that an installed divvy has, and where its death watch is."""
+        self.conan.version, self.conan.package_folder = VERSION, "/package"
+        self.conan.cpp_info, self.conan.runenv_info = mock.MagicMock(), mock.MagicMock()
         self.conan.cpp_info.components = {name: mock.MagicMock() for name in ("divvy", "divvy_testing", "zookeeper")}
         self.conan.package_info()
         targets = {call.args[1] for component in self.conan.cpp_info.components.values()
                    for call in component.set_property.call_args_list if call.args[0] == "cmake_target_name"}
         self.assertEqual(targets, {"divvy::divvy", "divvy::divvy_testing", "divvy::zookeeper"})
+        self.conan.runenv_info.define_path.assert_called_once_with("DIVVY_LIBEXEC", "/package/libexec/divvy0")
 
     def test_program(self):
         """Its test program works; the recipe that builds it can be read."""
