@@ -269,7 +269,7 @@ static void reap(pid_t pid, bool ready) {
 static int start_program(int socket_fd, int program_fd, int process_fd) {
     char *path = find_program();
     if (!path) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
-    pid_t pid;
+    pid_t pid = 0;
     int error = spawn(&pid, path, program_fd, process_fd);
     close(program_fd);
     bool ready = !error && is_ready(socket_fd);
@@ -278,7 +278,7 @@ static int start_program(int socket_fd, int program_fd, int process_fd) {
         dv_fail(NULL, DIVVY_ESYSTEM,
                 "open: the death watch %.300s cannot be started: %s; install it with the library, set $DIVVY_LIBEXEC "
                 "to its folder, or leave death_watch 0",
-                path, strerror(error));
+                path, strerrordesc_np(error));
     else if (!ready)
         error = dv_fail(NULL, DIVVY_ESYSTEM,
                         "open: the death watch %.300s was started, and ended or said nothing within %d s; see that it "
@@ -295,10 +295,10 @@ int dv_death_watch_start(dv_death_watch **out, const divvy_client_config *config
     if (process_fd < 0)
         return dv_fail(NULL, errno == EMFILE || errno == ENFILE ? DIVVY_ESYSTEM : DIVVY_EUNSUPPORTED,
                        "open: death_watch needs a pidfd, which the kernel refuses: %s; Linux has them since 5.3",
-                       strerror(errno));
+                       strerrordesc_np(errno));
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
         close(process_fd);
-        return dv_fail(NULL, DIVVY_ESYSTEM, "open: the death watch can have no socket: %s", strerror(errno));
+        return dv_fail(NULL, DIVVY_ESYSTEM, "open: the death watch can have no socket: %s", strerrordesc_np(errno));
     }
     int error = start_program(ends[0], ends[1], process_fd);
     close(process_fd);

@@ -69,14 +69,14 @@ typedef struct {
 } scanner;
 
 static const char *scan_text(scanner *s) {
-    size_t left = (size_t)(s->end - s->at);
-    char kind = left > 0 ? *s->at : '\0';
-    const char *text = s->at + 1;
-    size_t bytes = kind == SET ? strnlen(text, left - 1) : 0;
-    if ((kind != SET && kind != UNSET) || (kind == SET && bytes == left - 1)) s->broken = true;
+    if (s->at == s->end || (*s->at != SET && *s->at != UNSET)) s->broken = true;
     if (s->broken) return NULL;
-    s->at = kind == SET ? text + bytes + 1 : text;
-    return kind == SET ? text : NULL;
+    bool set = *s->at++ == SET;
+    if (!set) return NULL;
+    const char *text = s->at, *nul = memchr(text, '\0', (size_t)(s->end - text));
+    if (nul) s->at = nul + 1;
+    else s->broken = true;
+    return nul ? text : NULL;
 }
 
 static void scan_pool(scanner *s, dv_will_pool *pool) {

@@ -105,7 +105,7 @@ static bool may_do(int error, int attempt) {
 static void record_in(recorder *r, const char *path, const dv_plan_death *death) {
     int error = 0;
     for (int n = 0; n < TRIES; n++) {
-        int64_t pause_ms = n * STEP_MS * (1 + (int64_t)((uint64_t)death->session % APART));
+        int64_t pause_ms = (int64_t)n * STEP_MS * (1 + (int64_t)((uint64_t)death->session % APART));
         if (n > 0) nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000}, NULL);
         int64_t left_ms = r->until_ms - now_ms();
         if (left_ms <= 0 || divvy_client_wait_connected(r->client, left_ms) != 0) return;

@@ -19,7 +19,7 @@
 /* The first process ends at once, so that the program has no child that its code does not know. */
 static void leave_parent(void) {
     pid_t pid = fork();
-    if (pid != 0) _exit(pid < 0);
+    if (pid != 0) _exit(pid < 0 ? 1 : 0);
     setsid();
 }
 

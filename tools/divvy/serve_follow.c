@@ -241,14 +241,12 @@ static void tell_death(dv_serve_follower *f, const dv_plan_death *death) {
 /* Deaths that stand there at the first look are no events: they were before. */
 static int read_deaths(dv_look *look, const look_at *l) {
     dv_serve_follower *f = l->follower;
-    dv_plan_deaths deaths;
+    dv_plan_deaths deaths = {.count = 0};
     int error = l->deaths_mzxid == f->deaths_mzxid ? 0 : dv_deaths_read(look, l->root, &deaths);
     if (error) return error;
-    if (l->deaths_mzxid != f->deaths_mzxid) {
-        for (size_t n = first_new_death(f, &deaths); f->deaths_read && n < deaths.count; n++)
-            tell_death(f, &deaths.deaths[n]);
-        if (deaths.count > 0) f->last_death = deaths.deaths[deaths.count - 1];
-    }
+    for (size_t n = first_new_death(f, &deaths); f->deaths_read && n < deaths.count; n++)
+        tell_death(f, &deaths.deaths[n]);
+    if (deaths.count > 0) f->last_death = deaths.deaths[deaths.count - 1];
     f->deaths_mzxid = l->deaths_mzxid;
     f->deaths_read = true;
     return 0;
