@@ -293,9 +293,9 @@ static bool is_unsafe(const divvy_client *client, const dv_session_news *news) {
 
 /* C10: before anything can be owned on the session. */
 static void tell_death_watch(divvy_client *client, const dv_session_news *news) {
-    char password[DV_SESSION_PASSWORD_BYTES];
-    if (!client->death_watch || !client->znode->backend->password) return;
-    client->znode->backend->password(client->znode, password);
+    char password[DV_SESSION_PASSWORD_BYTES] = {0};
+    if (!client->death_watch) return;
+    if (client->znode->backend->password) client->znode->backend->password(client->znode, password);
     dv_death_watch_tell(client->death_watch, news->session_id, news->timeout_ms, password);
     explicit_bzero(password, sizeof password);
 }

@@ -113,3 +113,8 @@ int dv_will_parse(dv_will *out, const char *message, size_t bytes) {
     if (!sound) memset(out, 0, sizeof *out);
     return sound ? 0 : DIVVY_EPROTO;
 }
+
+bool dv_will_is_due(bool told, bool process_ended, bool all_gone) {
+    if (!told || !process_ended) return false;
+    return all_gone;
+}

@@ -58,8 +58,6 @@ int dv_will_parse(dv_will *out, const char *message, size_t bytes);
 
 /* Returns whether a death watch may end the session now (C10): it was told of one, the member's process has ended, and
  * nothing that ran under the process is left. */
-static inline bool dv_will_is_due(bool told, bool process_ended, bool all_gone) {
-    return told && process_ended && all_gone;
-}
+bool dv_will_is_due(bool told, bool process_ended, bool all_gone);
 
 #endif

@@ -1,8 +1,6 @@
 """Signals, forks, and the end of the interpreter. SPDX-License-Identifier: Apache-2.0"""
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -95,36 +93,6 @@ def test_fork(client, path, server):
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert lock.held and partitioner.owns("a")
-
-
-HOLDER = """
-import signal, sys
-import divvy
-client = divvy.Client(session_timeout=20, death_watch=True)
-lock = client.lock(sys.argv[1])
-lock.acquire(30)
-print("divvy_death_watch 1" in client.metrics(), flush=True)
-signal.pause()
-"""
-
-
-# What a killed process held has its next owner well before the session would have ended.
-def test_death_watch(client, path):
-    with subprocess.Popen([sys.executable, "-c", HOLDER, path], stdout=subprocess.PIPE, text=True) as holder:
-        try:
-            assert holder.stdout.readline() == "True\n"
-            began = time.monotonic()
-        finally:
-            holder.kill()
-        client.lock(path).acquire(DEADLINE_S)
-        assert time.monotonic() - began < 10
-
-
-# Without its program a client with a death watch is refused, and the message says where that was looked for.
-def test_no_death_watch(monkeypatch):
-    monkeypatch.setenv("DIVVY_LIBEXEC", "/nonexistent")
-    with pytest.raises(divvy.Error, match="/nonexistent/divvy-death-watch"):
-        divvy.Client(ensemble_tick_ms=2000, death_watch=True)
 
 
 BUSY = """

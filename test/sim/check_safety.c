@@ -18,6 +18,7 @@
 
 #include "handovers.h"
 #include "lib/item_words.h"
+#include "watches.h"
 #include "znode/sequence.h"
 
 static int64_t session_of(const sim_member *m) {
@@ -56,6 +57,7 @@ static void check_alone(sim_world *w, const sim_member *m, size_t item) {
             sim_violate(w, "S2", "%s and %s both believe that they own %s", m->name, other->name, w->items[item]);
     }
     sim_kazoo_check_item(m, item);
+    sim_watches_check_alone(m, item);
 }
 
 /* ---- transactions ---- */
@@ -112,13 +114,15 @@ static void check_created_place(sim_world *w, const divvy_testing_transaction *t
     }
 }
 
+/* S1 where it expired; where it was closed S24, since a member that closes it has ended, or believes in nothing. */
 static void check_session_end(sim_world *w, const divvy_testing_transaction *t) {
-    if (!t->expired || sim_truth_killed(&w->truth, t->session_id)) return;
+    sim_watches_check_end(w, t);
+    if (sim_truth_killed(&w->truth, t->session_id)) return;
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         if (m->phase == SIM_ABSENT || session_of(m) != t->session_id || !sim_member_alive(m)) continue;
-        sim_violate(w, "S1", "session 0x%llx of %s expired with %lld ms left by its clock",
-                    (unsigned long long)t->session_id, m->name,
+        sim_violate(w, t->expired ? "S1" : "S24", "session 0x%llx of %s %s with %lld ms left by its clock",
+                    (unsigned long long)t->session_id, m->name, t->expired ? "expired" : "was closed",
                     (long long)(atomic_load(&m->client->alive_until) - dv_client_now(m->client)));
     }
 }

@@ -152,6 +152,15 @@ static const char *const plan_meeting_names[SIM_PLAN_MEETINGS] = {
     [SIM_MET_POLLED_PREPARE] = "a user that polls, and prepares",
 };
 
+static const char *const watch_meeting_names[SIM_WATCH_MEETINGS] = {
+    [SIM_MET_WATCH_ENDED] = "a session that its death watch ended",
+    [SIM_MET_WATCH_WAITED] = "a death watch that waited for work to end",
+    [SIM_MET_WATCH_LATE] = "a death watch that came too late",
+    [SIM_MET_WATCH_AGAIN] = "a death watch that tried again",
+    [SIM_MET_WATCH_KILLED] = "a death watch that died with its process",
+    [SIM_MET_WATCH_FORGETS] = "a death watch that was told to forget",
+};
+
 static const char *const kazoo_gap_names[SIM_KAZOO_GAPS] = {
     [SIM_GAP_STOPPED] = "kazoo's gap: stopped past its session's end",
     [SIM_GAP_SUSPENDED] = "kazoo's gap: suspended, and at work",
@@ -171,6 +180,8 @@ void sim_coverage_add(sim_coverage *to, const sim_coverage *from) {
     for (int i = 0; i < SIM_ELECTION_MEETINGS; i++) to->election_meetings[i] += from->election_meetings[i];
     for (int i = 0; i < SIM_SERVICE_MEETINGS; i++) to->service_meetings[i] += from->service_meetings[i];
     for (int i = 0; i < SIM_PLAN_MEETINGS; i++) to->plan_meetings[i] += from->plan_meetings[i];
+    to->watched += from->watched;
+    for (int i = 0; i < SIM_WATCH_MEETINGS; i++) to->watch_meetings[i] += from->watch_meetings[i];
     for (int i = 0; i < DV_PLACES * DV_STAGES; i++)
         to->stands[i / DV_STAGES][i % DV_STAGES] += from->stands[i / DV_STAGES][i % DV_STAGES];
     for (int i = 0; i < SIM_KAZOO_GAPS; i++) to->kazoo_gaps[i] += from->kazoo_gaps[i];
@@ -219,6 +230,8 @@ void sim_coverage_print(const sim_coverage *c, sim_theme theme) {
         print_line("met", service_meeting_names[i], c->service_meetings[i]);
     for (int i = 0; theme == SIM_OF_PLANS && i < SIM_PLAN_MEETINGS; i++)
         print_line("met", plan_meeting_names[i], c->plan_meetings[i]);
+    for (int i = 0; c->watched && i < SIM_WATCH_MEETINGS; i++)
+        print_line("met", watch_meeting_names[i], c->watch_meetings[i]);
     if (theme != SIM_OF_SERVICES) print_kazoo_gaps(c);
     if (theme != SIM_OF_POOLS && theme != SIM_OF_PLANS) return;
     for_each_stand(c, print_stand);
@@ -248,6 +261,8 @@ size_t sim_coverage_missing(const sim_coverage *c, sim_theme theme) {
         missing += miss("meeting", service_meeting_names[i], c->service_meetings[i]);
     for (int i = 0; theme == SIM_OF_PLANS && i < SIM_PLAN_MEETINGS; i++)
         missing += miss("meeting", plan_meeting_names[i], c->plan_meetings[i]);
+    for (int i = 0; c->watched && theme != SIM_OF_SERVICES && i < SIM_WATCH_MEETINGS; i++)
+        missing += miss("meeting", watch_meeting_names[i], c->watch_meetings[i]);
     if (theme == SIM_OF_PLANS) missing += for_each_stand(c, miss_stand);
     if (theme != SIM_OF_POOLS) return missing;
     missing += miss("gap", kazoo_gap_names[SIM_GAP_STOPPED], c->kazoo_gaps[SIM_GAP_STOPPED]);

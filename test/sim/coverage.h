@@ -161,6 +161,17 @@ typedef enum {
     SIM_PLAN_MEETINGS
 } sim_plan_meeting;
 
+/* With death watches. */
+typedef enum {
+    SIM_MET_WATCH_ENDED,   /* it ended a session */
+    SIM_MET_WATCH_WAITED,  /* when what the process had left at work had ended */
+    SIM_MET_WATCH_LATE,    /* the session had run out before it came */
+    SIM_MET_WATCH_AGAIN,   /* it took more than one attempt */
+    SIM_MET_WATCH_KILLED,  /* with its process */
+    SIM_MET_WATCH_FORGETS, /* its client closed the session */
+    SIM_WATCH_MEETINGS
+} sim_watch_meeting;
+
 /* kazoo believed on in what its session had, when the servers had ended that. */
 typedef enum {
     SIM_GAP_STOPPED,   /* its process was stopped */
@@ -180,7 +191,8 @@ typedef struct {
     uint64_t election_meetings[SIM_ELECTION_MEETINGS];
     uint64_t service_meetings[SIM_SERVICE_MEETINGS];
     uint64_t plan_meetings[SIM_PLAN_MEETINGS];
-    uint64_t stands[DV_PLACES][DV_STAGES]; /* where items stood, at each step */
+    uint64_t watched, watch_meetings[SIM_WATCH_MEETINGS]; /* histories with death watches, and what these met */
+    uint64_t stands[DV_PLACES][DV_STAGES];                /* where items stood, at each step */
     uint64_t kazoo_gaps[SIM_KAZOO_GAPS];
     int64_t kazoo_gap_max_ms;
 } sim_coverage;

@@ -13,9 +13,9 @@ enum { COVERED_FROM = 2000 };
 
 static const char usage[] =
     "usage: sim [--histories N] [--seed S] [--fresh F] [--jobs J] [--kazoo] [--old-servers] [--odd-answers]\n"
-    "           [--locks | --elections | --registry | --plans]\n"
-    "       sim --seed S [--kazoo] [--old-servers] [--odd-answers] [--locks | --elections | --registry | --plans]\n"
-    "           --trace | --shrink\n"
+    "           [--death-watch] [--locks | --elections | --registry | --plans]\n"
+    "       sim --seed S [--kazoo] [--old-servers] [--odd-answers] [--death-watch]\n"
+    "           [--locks | --elections | --registry | --plans] --trace | --shrink\n"
     "\n"
     "Runs N histories (default 1000) of the seeds S, S+1, ... (default: of the time), each in a simulated ensemble, "
     "and\n"
@@ -27,6 +27,7 @@ static const char usage[] =
     "  --jobs J       processes at work at a time; default 1\n"
     "  --old-servers  servers that lack create2 and containers, as ZooKeeper 3.4\n"
     "  --odd-answers  servers throttle, refuse by quotas, and answer by codes that nobody knows\n"
+    "  --death-watch  each member has a death watch, and its work goes on when it has crashed\n"
     "  --kazoo        kazoo members take part in most histories, not in every tenth\n"
     "  --locks        members take locks and semaphores, and few have partitioners\n"
     "  --elections    members stand for election beside locks, and no semaphores\n"
@@ -73,6 +74,7 @@ static options parse(int argc, char **argv) {
             else if (strcmp(word, "--kazoo") == 0) o.run.kazoo = SIM_KAZOO_OFTEN;
             else if (strcmp(word, "--old-servers") == 0) o.run.old_servers = true;
             else if (strcmp(word, "--odd-answers") == 0) o.run.odd_answers = true;
+            else if (strcmp(word, "--death-watch") == 0) o.run.death_watch = true;
             else if (strcmp(word, "--locks") == 0) o.run.theme = SIM_OF_LOCKS;
             else if (strcmp(word, "--elections") == 0) o.run.theme = SIM_OF_ELECTIONS;
             else if (strcmp(word, "--registry") == 0) o.run.theme = SIM_OF_SERVICES;
@@ -93,6 +95,7 @@ static int run_one(const options *o) {
     sim_script_draw(&script, o->run.seed, o->run.kazoo, o->run.theme);
     script.old_servers = o->run.old_servers;
     script.odd_answers = o->run.odd_answers;
+    script.death_watch = o->run.death_watch;
     sim_script_print(&script);
     if (o->shrink) {
         sim_shrink(&script);
@@ -123,11 +126,12 @@ int main(int argc, char **argv) {
     options o = parse(argc, argv);
     printf("sim: commit %s, seed %llu\n", SIM_COMMIT, (unsigned long long)o.run.seed);
     if (o.run.fresh_count)
-        printf("sim: %llu fresh ones from seed %llu; again: sim%s%s%s%s --histories %llu --seed %llu\n",
+        printf("sim: %llu fresh ones from seed %llu; again: sim%s%s%s%s%s --histories %llu --seed %llu\n",
                (unsigned long long)o.run.fresh_count, (unsigned long long)o.run.fresh_seed,
                o.run.kazoo == SIM_KAZOO_OFTEN ? " --kazoo" : "", o.run.old_servers ? " --old-servers" : "",
-               o.run.odd_answers ? " --odd-answers" : "", sim_theme_option(o.run.theme),
-               (unsigned long long)o.run.fresh_count, (unsigned long long)o.run.fresh_seed);
+               o.run.odd_answers ? " --odd-answers" : "", o.run.death_watch ? " --death-watch" : "",
+               sim_theme_option(o.run.theme), (unsigned long long)o.run.fresh_count,
+               (unsigned long long)o.run.fresh_seed);
     fflush(stdout);
     return o.trace || o.shrink ? run_one(&o) : run_many(&o);
 }

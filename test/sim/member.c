@@ -4,7 +4,7 @@
 
 #include "follow/follower.h"
 #include "mutant.h"
-#include "sim.h"
+#include "watches.h"
 
 /* ---- how it is made ---- */
 
@@ -173,6 +173,7 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
         return;
     }
     m->phase = SIM_RUNS;
+    if (!is_kazoo && !is_kazoo_claim) sim_watch_begin(m, sim_random_of((uint64_t)event->c << 32 | event->d, 17));
     if (is_kazoo_claim) {
         sim_kazoo_claim_start(m, r);
         return;
@@ -286,6 +287,7 @@ void sim_member_close(sim_member *m) {
     int64_t began_ms = divvy_testing_now_ms(w->ensemble);
     divvy_partitioner *p = m->partitioner;
     divvy_client *client = m->client;
+    int64_t session = divvy_client_session_id(client);
     m->phase = SIM_ABSENT; /* Time goes on inside the call, and it has ceased to be a member. */
     bool first = m->user.closes_first;
     m->partitioner = NULL;
@@ -308,6 +310,7 @@ void sim_member_close(sim_member *m) {
     m->party = NULL;
     m->kazoo = NULL;
     m->kazoo_claim = NULL;
+    sim_watch_closed(m, session);
     sim_check_anew(w);
     if (w->now_ms > began_ms + 3000)
         sim_violate(w, "L2", "close() of %s took %lld ms", m->name, (long long)(w->now_ms - began_ms));
@@ -316,6 +319,7 @@ void sim_member_close(sim_member *m) {
 /* Nothing of it is left but its session at the servers. */
 void sim_member_crash(sim_member *m) {
     sim_trace(m->world, "%s crashes", m->name);
+    sim_watch_crash(m);
     divvy_testing_crash_client(m->world->ensemble, m->client);
     sim_member_close(m);
 }

@@ -123,6 +123,11 @@
     X(directories_left, "what the set no longer has keeps its directories as long as there are members")           \
     X(throttled_is_final, "an answer that says throttled is taken for the end of what was asked for")              \
     X(unknown_is_undone, "a create that was answered by an unknown code is taken for one that did not happen")     \
+    X(due_with_work, "a death watch ends a session though what ran under the process has not ended")               \
+    X(due_without_end, "a death watch ends a session though the process has not ended")                            \
+    X(first_will_stays, "a death watch is told of the first session alone")                                        \
+    X(watch_at_pause, "a death watch takes a process that has stopped for one that has ended")                     \
+    X(watch_without_forker, "another watch acts for a forker that was killed, and knows of no work that is left")  \
     X(listed_leaves_early, "a place that an earlier note names leaves before the note that does not")
 
 #ifdef DIVVY_MUTANTS

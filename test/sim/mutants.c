@@ -41,6 +41,12 @@ static const bool with_odd_answers[DV_MUTANT_COUNT] = {
     [DV_MUTANT_listed_leaves_early] = true,
 };
 
+/* They are shown by histories with death watches (watches.c). */
+static const bool with_death_watch[DV_MUTANT_COUNT] = {
+    [DV_MUTANT_due_with_work] = true,  [DV_MUTANT_due_without_end] = true,      [DV_MUTANT_first_will_stays] = true,
+    [DV_MUTANT_watch_at_pause] = true, [DV_MUTANT_watch_without_forker] = true,
+};
+
 /* A history that shows each of the others. */
 static const struct {
     uint64_t seed;
@@ -48,6 +54,11 @@ static const struct {
     sim_theme theme;
     const char *invariant; /* that is violated */
 } recorded[DV_MUTANT_COUNT] = {
+    [DV_MUTANT_due_with_work] = {13, 0.1, SIM_OF_POOLS, "S24"},
+    [DV_MUTANT_due_without_end] = {1, 0.1, SIM_OF_POOLS, "S24"},
+    [DV_MUTANT_first_will_stays] = {4, 0.1, SIM_OF_POOLS, "L10"},
+    [DV_MUTANT_watch_at_pause] = {1, 0.1, SIM_OF_POOLS, "S24"},
+    [DV_MUTANT_watch_without_forker] = {2, 0.1, SIM_OF_POOLS, "S24"},
     [DV_MUTANT_read_as_proof] = {41, 0.9, SIM_OF_POOLS, "L1"},
     [DV_MUTANT_last_write_as_proof] = {127, 0.5, SIM_OF_POOLS, "S1"},
     [DV_MUTANT_unknown_tick_half] = {4805, 46.0, SIM_OF_LOCKS, "S1"},
@@ -193,12 +204,12 @@ static dv_mutant_kind by_name(const char *name) {
 
 static int list(void) {
     for (int m = 1; m < DV_MUTANT_COUNT; m++) {
-        char how[64];
+        char how[80];
         if (tests[m]) snprintf(how, sizeof how, "unit.plan_rare %s", tests[m]);
         else
-            snprintf(how, sizeof how, "sim%s%s --seed %llu, %.1f s", sim_theme_option(recorded[m].theme),
-                     with_odd_answers[m] ? " --odd-answers" : "", (unsigned long long)recorded[m].seed,
-                     recorded[m].seconds);
+            snprintf(how, sizeof how, "sim%s%s%s --seed %llu, %.1f s", sim_theme_option(recorded[m].theme),
+                     with_odd_answers[m] ? " --odd-answers" : "", with_death_watch[m] ? " --death-watch" : "",
+                     (unsigned long long)recorded[m].seed, recorded[m].seconds);
         printf("%-24s %-4s %-42s %s\n", names[m], tests[m] || !recorded[m].invariant ? "" : recorded[m].invariant, how,
                texts[m]);
     }
@@ -211,6 +222,7 @@ static bool shows(dv_mutant_kind mutant, dv_mutant_kind recorded_as, uint64_t se
     dv_mutant = mutant;
     sim_script_draw(&script, seed, SIM_KAZOO_SOMETIMES, recorded[recorded_as].theme);
     script.odd_answers = with_odd_answers[recorded_as];
+    script.death_watch = with_death_watch[recorded_as];
     bool well = sim_run_one(&script, NULL, violation);
     dv_mutant = DV_MUTANT_NONE;
     return !well;
@@ -223,6 +235,7 @@ static uint64_t search_again(dv_mutant_kind mutant) {
                                    .count = UINT32_MAX,
                                    .theme = recorded[mutant].theme,
                                    .odd_answers = with_odd_answers[mutant],
+                                   .death_watch = with_death_watch[mutant],
                                    .jobs = 2,
                                    .limit_ms = 60000,
                                    .stop_at_first = true,
@@ -320,6 +333,7 @@ static int show(dv_mutant_kind mutant, uint64_t seed, bool shrink) {
     dv_mutant = mutant;
     sim_script_draw(&script, seed, SIM_KAZOO_SOMETIMES, recorded[mutant].theme);
     script.odd_answers = with_odd_answers[mutant];
+    script.death_watch = with_death_watch[mutant];
     sim_script_print(&script);
     if (shrink) {
         sim_shrink(&script);
@@ -352,6 +366,7 @@ int main(int argc, char **argv) {
     if (mutant == DV_MUTANT_NONE || config.jobs < 1 || config.jobs > SIM_JOBS_MAX) refuse();
     config.theme = recorded[mutant].theme;
     config.odd_answers = with_odd_answers[mutant];
+    config.death_watch = with_death_watch[mutant];
     if (trace || shrink) return show(mutant, config.seed, shrink);
     return config.limit_ms ? search(mutant, &config) : (refuse(), 2);
 }

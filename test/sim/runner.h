@@ -13,6 +13,7 @@ typedef struct {
     sim_theme theme;
     bool old_servers; /* which lack create2 and containers (B8) */
     bool odd_answers; /* answers.c */
+    bool death_watch; /* watches.c */
     unsigned jobs;
     int64_t limit_ms; /* of real time; 0: none */
     bool stop_at_first, quiet;

@@ -112,6 +112,7 @@ typedef struct sim_world sim_world;
 typedef struct sim_kazoo sim_kazoo;
 typedef struct sim_kazoo_claim sim_kazoo_claim;
 typedef struct sim_services sim_services;
+typedef struct sim_watch sim_watch;
 
 /* A kazoo member's belief, as check_kazoo.c has seen it. */
 typedef struct {
@@ -190,6 +191,7 @@ struct sim_member {
     sim_kazoo_claim *kazoo_claim; /* instead of all others */
     sim_kazoo_belief kazoo_belief;
     sim_services *services; /* its registry: services.c */
+    sim_watch *watch;       /* its death watch: watches.c; NULL: none */
     int64_t last_paused;
     int64_t opened_zxid; /* the last transaction when its client was opened */
 };
@@ -242,6 +244,7 @@ struct sim_world {
     uint64_t lives; /* how many partitioners there were */
     int64_t zxid;   /* of the last transaction */
     sim_resource resources[SIM_ITEMS_MAX];
+    sim_watch *watches; /* NULL: there were none */
     sim_undo undos[SIM_UNDO_MAX];
     size_t undo_count;
     divvy_client *admin;                            /* somebody else */

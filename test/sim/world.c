@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim.h"
+#include "watches.h"
 
 enum { STEPS_MAX = 20000000 };
 
@@ -133,6 +133,7 @@ static void end(sim_world *w) {
     for (size_t i = 0; i < w->script->slots; i++) {
         if (w->members[i].phase != SIM_ABSENT) sim_member_close(&w->members[i]);
     }
+    sim_watches_free(w);
     sim_admin_close(w);
     divvy_testing_ensemble_destroy(w->ensemble);
     sim_truth_free(&w->truth);
@@ -160,9 +161,10 @@ static void act_due(sim_world *w) {
 }
 
 void sim_step(sim_world *w, int64_t until_ms) {
-    int64_t undo_ms = sim_next_undo(w), act_ms = next_act(w);
+    int64_t undo_ms = sim_next_undo(w), act_ms = next_act(w), watch_ms = sim_watches_next(w);
     if (undo_ms < until_ms) until_ms = undo_ms;
     if (act_ms < until_ms) until_ms = act_ms;
+    if (watch_ms < until_ms) until_ms = watch_ms;
     if (until_ms > w->now_ms) {
         int happened = divvy_testing_step(w->ensemble, until_ms);
         if (happened < 0) sim_violate(w, "step", "the ensemble cannot go on: %s", divvy_strerror(happened));
@@ -171,6 +173,7 @@ void sim_step(sim_world *w, int64_t until_ms) {
     if (++w->steps > STEPS_MAX) sim_violate(w, "end", "the history does not end");
     sim_check_step(w);
     sim_traps(w);
+    sim_watches_step(w);
     if (w->now_ms >= undo_ms) sim_undo_due(w);
     if (w->now_ms >= act_ms) {
         act_due(w);
@@ -226,6 +229,7 @@ bool sim_history(const sim_script *script, const bool *omit, bool trace, sim_cov
         sim_trace_members(w);
     }
     coverage->histories++;
+    coverage->watched += script->death_watch;
     coverage->steps += w->steps;
     coverage->simulated_ms += w->now_ms - w->began_ms;
     *out = w->violation;
