@@ -7,9 +7,10 @@ usage: test_command_explain.py BUILD_FOLDER [TEST...]     a TEST is a name such 
 """
 import json
 import re
+import signal
 
 from command_harness import NOWHERE, Setting, main, wait_for
-from look_harness import Case, DivvyMember, run, set_of, tree
+from look_harness import Case, CommandMember, DivvyMember, run, set_of, tree
 from serve_harness import Serve
 
 ITEMS = ["x", "y", "z"]
@@ -118,6 +119,24 @@ class Explain(Case):
         seen = self.explain("w")
         self.assertEqual((seen["state"], seen["plan"]["owner"]), ("removed", None))
         self.assertIn("and c has not released it yet", seen["now"])
+
+    # A static member that is killed: its items are kept for it, and it is said that it died.
+    def test_killed(self):
+        member = CommandMember(self.path, "host-1", ITEMS, "--rejoin-delay", "60s")
+        self.addCleanup(member.stop)
+        other = CommandMember(self.path, "host-2", ITEMS, "--rejoin-delay", "60s")
+        self.addCleanup(other.stop)
+
+        def state(item):
+            done = run("explain", "--path", self.path, "--json", item)
+            return json.loads(done.stdout) if done.returncode == 0 else {"state": None, "owner": None}
+        wait_for(lambda: {state(item)["owner"] for item in ITEMS} == {"host-1", "host-2"} and
+                 all(state(item)["state"] == "settled" for item in ITEMS), "both own something")
+        item = next(item for item in ITEMS if state(item)["owner"] == "host-1")
+        member.stop(signal.SIGKILL)
+        wait_for(lambda: "host-1, which died" in (state(item).get("now") or ""), "the death", state(item))
+        self.assertRegex(state(item)["now"], r"\Ait is kept for host-1, which died \d+s ago "
+                                             r"\(its session ended [0-9.]+m?s later\)\Z")
 
     # A plan that gives an item to nobody; members that follow no plan, as those of kazoo; nobody at all.
     def test_no_plan_decides(self):
