@@ -58,6 +58,8 @@ CASES = {
                            'divvy_session_state{state="lost"}': "0x9",
                            'divvy_session_state{state="closed"}': "0x4 1x4"}, 1),
     "DivvySessionsLost": ({"divvy_sessions_lost_total": "0 1 2 3x20"}, {"divvy_sessions_lost_total": "5x20"}, 0),
+    "DivvyDeathWatchGone": ({"divvy_death_watch": "1x4 0x4"}, {'divvy_death_watch{instance="a"}': "1x9",
+                                                               'divvy_death_watch{instance="b"}': "0x9"}, 6),
     "DivvyPlansDiffer": ({'divvy_pool_plan_generation{instance="a",pool="/q"}': "7x9",
                           'divvy_pool_plan_generation{instance="b",pool="/q"}': "8x9"},
                          {'divvy_pool_plan_generation{instance="a",pool="/q"}': "7x9",
