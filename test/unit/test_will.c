@@ -11,7 +11,7 @@
 static char message[DV_WILL_BYTES_MAX];
 
 static dv_will example(size_t pool_count) {
-    static char texts[DV_WILL_TEXTS][16], paths[DV_WILL_POOLS_MAX][16];
+    static char texts[DV_WILL_TEXTS][16], paths[DV_WILL_POOLS_MAX][32];
     dv_will will = {
         .session_id = -0x100000000000005, .timeout_ms = 10000, .delay_ms = 700, .acl = 2, .pool_count = pool_count};
     memcpy(will.password, "\0sixteen bytes\xff\n", sizeof will.password);
