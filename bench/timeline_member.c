@@ -1,9 +1,11 @@
-/* A member of a pool that says what it owns, when: one of timeline.py's. SPDX-License-Identifier: Apache-2.0
+/* A member of a pool that says what it owns, when: one of timeline.py's, and of death_watch.py's.
+ * SPDX-License-Identifier: Apache-2.0
  *
  * Lines on stdout: the monotonic clock in seconds, then `+`, `-` or `?`, then the numbers of the items that it owns
  * from now on, has no more to do with, or prepares for; or `acquired`, `release`. Told to prepare for an item, it says
  * so to the library when the warm-up is over. It ends by SIGTERM: it gives its items up, and its place in the party;
- * by SIGUSR1: it leaves, with standby while work goes on; and when another process takes its place. */
+ * by SIGUSR1: it leaves, with standby while work goes on; and when another process takes its place. As "mortal" it is
+ * no static member, so that nobody waits for its return; as "watched" it has a death watch besides. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -101,12 +103,13 @@ static const char **make_items(void) {
 
 static bool set_peer(divvy_partitioner_config *config, const char *peer) {
     bool standby = strcmp(peer, "standby") == 0, eager = strcmp(peer, "eager") == 0;
+    bool returns = standby || strcmp(peer, "divvy") == 0;
     config->mode = eager ? DIVVY_EAGER : DIVVY_INCREMENTAL;
-    config->static_membership = !eager;
-    config->rejoin_delay_ms = eager ? 0 : REJOIN_DELAY_MS;
+    config->static_membership = returns;
+    config->rejoin_delay_ms = returns ? REJOIN_DELAY_MS : 0;
     config->prepare_timeout_ms = standby ? PREPARE_TIMEOUT_MS : 0;
     if (!standby) config->handover_timeout_ms = 0;
-    return standby || eager || strcmp(peer, "divvy") == 0;
+    return returns || eager || strcmp(peer, "mortal") == 0 || strcmp(peer, "watched") == 0;
 }
 
 /* Says of each item whose warm-up is over that it is prepared for. */
@@ -146,7 +149,7 @@ int main(int argc, char **argv) {
     long count = argc == 9 ? strtol(argv[4], NULL, 10) : 0;
     if (count < 1 || count > ITEMS_MAX || !set_peer(&config, argv[8])) {
         fputs("usage: bench_timeline_member HOSTS PATH IDENTIFIER ITEMS BOUNDARY_MS SESSION_TIMEOUT_MS WARM_UP_MS "
-              "standby|divvy|eager\n",
+              "standby|divvy|eager|mortal|watched\n",
               stderr);
         return 2;
     }
@@ -161,6 +164,7 @@ int main(int argc, char **argv) {
     client_config.hosts = argv[1];
     client_config.session_timeout_ms = strtol(argv[6], NULL, 10);
     client_config.ensemble_tick_ms = 100; /* as tools/zookeeper-local has it */
+    client_config.death_watch = strcmp(argv[8], "watched") == 0;
     if (divvy_client_open(&client, &client_config) != 0) die("client", divvy_client_error(NULL));
     work_count = (size_t)count;
     warm_up_s = (double)strtol(argv[7], NULL, 10) / 1000;
