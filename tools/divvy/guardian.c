@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +26,15 @@ struct dv_guardians {
     int control;
     int watch; /* -1: the forker is no death watch */
     pid_t forker;
+    dv_guardian *first; /* of those that are not freed */
+    size_t count;
 };
 
 struct dv_guardian {
+    dv_guardians *home;
+    dv_guardian *next;
     int socket;
+    pid_t process; /* 0 before its command has started */
     pid_t command; /* 0 before it has started */
     bool only;
     bool ended; /* the last event was read */
@@ -151,7 +157,9 @@ int dv_guardian_start(dv_guardian **out, dv_guardians *guardians, const dv_guard
     if (spec >= 0) close(spec);
     if (ends[1] >= 0) close(ends[1]);
     if (outcome == 0) {
-        *guardian = (dv_guardian){.socket = ends[0], .only = config->only};
+        *guardian = (dv_guardian){.home = guardians, .next = guardians->first, .socket = ends[0], .only = config->only};
+        guardians->first = guardian;
+        guardians->count++;
         *out = guardian;
         return 0;
     }
@@ -165,15 +173,33 @@ int dv_guardian_fd(const dv_guardian *guardian) {
     return guardian->ended ? -1 : guardian->socket;
 }
 
-/* Rule G4. Kills what is left after the guardian itself was killed. Of one of several the forker sees to the rest. */
-static void kill_what_is_left(const dv_guardian *guardian) {
-    static const dv_descent everything = {.ours_only = false};
-    assert(guardian->command == 0 || guardian->command > 1); /* -1 would be all processes. */
-    if (guardian->command > 0) kill(-guardian->command, SIGKILL);
-    for (int sweep = 0; guardian->only && sweep < DIED_SWEEPS && !dv_descendants_are_gone(&everything); sweep++) {
-        dv_descendants_signal(&everything, SIGKILL);
+static bool forker_has_ended(const dv_guardians *guardians) {
+    struct pollfd fd = {.fd = guardians->control};
+    return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLHUP | POLLERR));
+}
+
+/* Kills all that comes from us but for guardians that live, with what they guard. One that has not told of its start is
+ * not known: it dies, too, which is safe. */
+static void sweep(const dv_guardians *guardians) {
+    pid_t *spared = calloc(guardians->count + 1, sizeof *spared);
+    dv_descent strays = {.spared = spared};
+    for (const dv_guardian *g = guardians->first; g && spared; g = g->next) {
+        if (!g->ended && g->process > 1) spared[strays.spared_count++] = g->process;
+    }
+    for (int i = 0; i < DIED_SWEEPS && !dv_descendants_are_gone(&strays); i++) {
+        dv_descendants_signal(&strays, SIGKILL);
         usleep(DIED_SWEEP_US);
     }
+    free(spared);
+}
+
+/* Rule G4. Kills what is left after the guardian itself was killed. The forker of several has done so before it let its
+ * end of the socket go, if it lives. */
+static void kill_what_is_left(const dv_guardian *guardian) {
+    assert(guardian->ended);
+    assert(guardian->command == 0 || guardian->command > 1); /* -1 would be all processes. */
+    if (guardian->command > 0) kill(-guardian->command, SIGKILL);
+    if (guardian->only || forker_has_ended(guardian->home)) sweep(guardian->home);
 }
 
 static bool is_last(dv_guardian_kind kind) {
@@ -188,6 +214,7 @@ static void take(dv_guardian *guardian, const dv_guardian_event *event) {
     assert(event->kind != DV_GUARDIAN_REFUSED || guardian->command == 0);
     assert((event->kind != DV_GUARDIAN_EXITED && event->kind != DV_GUARDIAN_GONE) || guardian->command > 1);
     if (begins) guardian->command = event->value;
+    if (begins) guardian->process = event->guardian;
     guardian->ended = is_last(event->kind);
 }
 
@@ -197,11 +224,9 @@ int dv_guardian_read(dv_guardian *guardian, dv_guardian_event *out) {
     /* It has ended while an order was under way, which is told once, before what it had to say. */
     if (bytes < 0 && errno == ECONNRESET) bytes = recv(guardian->socket, out, sizeof *out, MSG_DONTWAIT);
     if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
-    if (bytes != (ssize_t)sizeof *out) {
-        *out = (dv_guardian_event){.kind = DV_GUARDIAN_DIED};
-        kill_what_is_left(guardian);
-    }
+    if (bytes != (ssize_t)sizeof *out) *out = (dv_guardian_event){.kind = DV_GUARDIAN_DIED};
     take(guardian, out);
+    if (out->kind == DV_GUARDIAN_DIED) kill_what_is_left(guardian);
     return 1;
 }
 
@@ -229,6 +254,10 @@ void dv_guardian_continue(dv_guardian *guardian) {
 void dv_guardian_free(dv_guardian *guardian) {
     if (!guardian) return;
     assert(guardian->socket >= 0);
+    dv_guardian **place = &guardian->home->first;
+    while (*place != guardian) place = &(*place)->next;
+    *place = guardian->next;
+    guardian->home->count--;
     close(guardian->socket);
     free(guardian);
 }

@@ -92,7 +92,7 @@ typedef enum {
     DV_GUARDIAN_ENDING,    /* the deadline is near, and SIGTERM was sent */
     DV_GUARDIAN_EXITED,    /* `value`: its status as of waitpid(2). Others of its processes may be there still */
     DV_GUARDIAN_GONE,      /* nothing of it is left; `value` as before, and `why`. The last event */
-    DV_GUARDIAN_DIED       /* the guardian was killed, and the command with it. The last event */
+    DV_GUARDIAN_DIED       /* the guardian was killed, and so was all that it guarded. The last event */
 } dv_guardian_kind;
 
 typedef enum {
@@ -105,6 +105,7 @@ typedef struct {
     dv_guardian_kind kind;
     int value;
     dv_guardian_why why; /* of DV_GUARDIAN_GONE */
+    pid_t guardian;      /* of DV_GUARDIAN_STARTED: its process */
 } dv_guardian_event;
 
 /* For poll(2): readable when there is an event. */

@@ -106,8 +106,10 @@ typedef struct {
     dv_guardian_home home;
     dv_watcher watcher;
     pid_t *guardians;
+    int *sockets; /* theirs, which we hold too: our parent sees that one was killed once we have swept */
     size_t guardian_count;
-    bool sweeping; /* a guardian was killed, and what it guarded may be there still */
+    int *unswept; /* those of guardians that were killed, and what they guarded may be there still */
+    size_t unswept_count;
 } forker;
 
 /* The next command: its guardian's socket, or -1 when there will be none. */
@@ -144,6 +146,8 @@ static void become_guardian(const forker *f, int socket, const dv_guardian_spec 
     if (!spec->config.only) home.watcher = NULL; /* The forker watches. */
     close(f->control);
     close(f->signal_fd);
+    for (size_t i = 0; i < f->guardian_count; i++) close(f->sockets[i]);
+    for (size_t i = 0; i < f->unswept_count; i++) close(f->unswept[i]);
     dv_guardian_run(socket, &home, &spec->config);
 }
 
@@ -152,6 +156,18 @@ static size_t place_of(const forker *f, pid_t pid) {
     size_t i = 0;
     while (i < f->guardian_count && f->guardians[i] != pid) i++;
     return i;
+}
+
+/* Makes room for one more guardian: in `unswept` for all that there are, as they may be killed at once. */
+static bool reserve(forker *f) {
+    size_t count = f->guardian_count + 1;
+    pid_t *guardians = realloc(f->guardians, count * sizeof *guardians);
+    if (guardians) f->guardians = guardians;
+    int *sockets = realloc(f->sockets, count * sizeof *sockets);
+    if (sockets) f->sockets = sockets;
+    int *unswept = realloc(f->unswept, (count + f->unswept_count) * sizeof *unswept);
+    if (unswept) f->unswept = unswept;
+    return guardians && sockets && unswept;
 }
 
 static void start(forker *f) {
@@ -164,46 +180,46 @@ static void start(forker *f) {
     }
     assert(!spec.config.only || f->guardian_count == 0);
     if (spec.config.only) become_guardian(f, socket, &spec);
-    pid_t *more = realloc(f->guardians, (f->guardian_count + 1) * sizeof *more);
-    pid_t guardian = more ? fork() : -1;
+    pid_t guardian = reserve(f) ? fork() : -1;
     if (guardian == 0) become_guardian(f, socket, &spec);
     dv_guardian_event failed = {.kind = DV_GUARDIAN_REFUSED, .value = errno};
     if (guardian < 0) send(socket, &failed, sizeof failed, MSG_DONTWAIT | MSG_NOSIGNAL);
-    close(socket);
     if (spec.config.start_fd) close(spec.config.start_fd);
     dv_guardian_spec_free(&spec);
-    if (more) f->guardians = more;
+    if (guardian < 0) close(socket);
     if (guardian < 0) return;
     assert(guardian > 1);
     assert(place_of(f, guardian) == f->guardian_count); /* One that was reaped is forgotten. */
-    f->guardians[f->guardian_count++] = guardian;
+    f->guardians[f->guardian_count] = guardian;
+    f->sockets[f->guardian_count++] = socket;
 }
 
-static bool forget(forker *f, pid_t pid) {
+static void forget(forker *f, pid_t pid, bool killed) {
     size_t place = place_of(f, pid);
-    if (place == f->guardian_count) return false;
+    if (place == f->guardian_count) return;
     assert(f->guardian_count > 0);
+    if (killed) f->unswept[f->unswept_count++] = f->sockets[place];
+    else close(f->sockets[place]);
     f->guardians[place] = f->guardians[--f->guardian_count];
+    f->sockets[place] = f->sockets[f->guardian_count];
     assert(place_of(f, pid) == f->guardian_count);
-    return true;
 }
 
 /* Returns whether there are children still. */
 static bool reap(forker *f) {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (forget(f, pid) && WIFSIGNALED(status)) f->sweeping = true;
-    }
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) forget(f, pid, WIFSIGNALED(status));
     return pid == 0;
 }
 
 /* Kills those that a killed guardian has left to us: rule G4. */
 static void sweep(forker *f) {
-    assert(f->sweeping);
+    assert(f->unswept_count > 0);
     dv_descent strays = {.spared = f->guardians, .spared_count = f->guardian_count};
     dv_descendants_signal(&strays, SIGKILL);
-    f->sweeping = !dv_descendants_are_gone(&strays);
+    if (!dv_descendants_are_gone(&strays)) return;
+    while (f->unswept_count > 0) close(f->unswept[--f->unswept_count]);
 }
 
 void dv_guardian_keep_watch(dv_watcher *watcher) {
@@ -232,15 +248,15 @@ void dv_forker_run(const dv_forker_config *config) {
     f.signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     if (f.signal_fd < 0) _exit(1);
     open_watcher(&f, config);
-    while (f.control >= 0 || f.guardian_count > 0 || f.sweeping) {
+    while (f.control >= 0 || f.guardian_count > 0 || f.unswept_count > 0) {
         struct pollfd fds[] = {{.fd = f.control, .events = POLLIN},
                                {.fd = f.signal_fd, .events = POLLIN},
                                {.fd = f.watcher.socket_fd, .events = POLLIN}};
-        poll(fds, 3, f.sweeping ? SWEEP_MS : -1);
+        poll(fds, 3, f.unswept_count > 0 ? SWEEP_MS : -1);
         struct signalfd_siginfo info;
         while (read(f.signal_fd, &info, sizeof info) == (ssize_t)sizeof info) continue;
         reap(&f);
-        if (f.sweeping) sweep(&f);
+        if (f.unswept_count > 0) sweep(&f);
         if (fds[2].revents) dv_watcher_listen(&f.watcher);
         if (fds[0].revents) start(&f);
     }

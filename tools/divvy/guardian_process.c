@@ -73,7 +73,7 @@ static bool may_tell(const guardian *g, dv_guardian_kind kind) {
 static void tell(const guardian *g, dv_guardian_kind kind, int value) {
     assert(may_tell(g, kind));
     (void)may_tell;
-    dv_guardian_event event = {.kind = kind, .value = value, .why = g->why};
+    dv_guardian_event event = {.kind = kind, .value = value, .why = g->why, .guardian = getpid()};
     if (g->orders_fd >= 0) send(g->orders_fd, &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
