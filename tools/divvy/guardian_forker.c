@@ -143,7 +143,11 @@ static int receive(const forker *f, dv_guardian_spec *spec) {
 static void become_guardian(const forker *f, int socket, const dv_guardian_spec *spec) {
     assert(f->control >= 0 && socket >= 0 && socket != f->control);
     dv_guardian_home home = f->home;
-    if (!spec->config.only) home.watcher = NULL; /* The forker watches. */
+    if (home.watcher && !spec->config.only) { /* The forker watches, and its end shows at its socket. */
+        if (home.watcher->socket_fd >= 0) close(home.watcher->socket_fd);
+        close(home.watcher->process_fd);
+        home.watcher = NULL;
+    }
     close(f->control);
     close(f->signal_fd);
     for (size_t i = 0; i < f->guardian_count; i++) close(f->sockets[i]);

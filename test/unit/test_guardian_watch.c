@@ -1,0 +1,67 @@
+/* The forker of guardians as a death watch. SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "divvy/dispositions.h"
+#include "divvy/guardian.h"
+#include "lib/test.h"
+#include "lib/wait.h"
+
+enum { WAIT_MS = 30000, DEADLINE_MS = 600000 };
+
+static dv_guardian *guardian;
+
+static bool has_started(void) {
+    dv_guardian_event event;
+    return dv_guardian_read(guardian, &event) == 1 && event.kind == DV_GUARDIAN_STARTED;
+}
+
+/* Returns the only child that this process has. */
+static pid_t only_child(void) {
+    int pid = 0, others = 0;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d %d", &pid, &others), 1);
+    fclose(file);
+    return pid;
+}
+
+static bool is_hung_up(int fd) {
+    struct pollfd end = {.fd = fd, .events = POLLIN};
+    return poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0;
+}
+
+/* That a forker was killed shows at its socket at once, though guardians that it forked live on: they hold no end of
+ * it. Else the client would say that its death watch lives (G10). */
+TEST(test_forker_killed) {
+    dv_guardians *guardians;
+    const char *const arguments[] = {"sleep", "600", NULL}, *const environment[] = {NULL};
+    const dv_guardian_config config = {
+        .program = "/bin/sleep", .arguments = arguments, .environment = environment, .grace_ms = 10, .kill_ms = 25};
+    dv_dispositions_remember();
+    assert_int_equal(dv_guardians_open(&guardians), 0);
+    assert_true(dv_guardians_watch_fd(guardians) >= 0);
+    dv_guardians_set_deadline(guardians, dv_guardians_now_ms() + DEADLINE_MS);
+    assert_int_equal(dv_guardian_start(&guardian, guardians, &config), 0);
+    assert_true(DV_WAIT(has_started(), WAIT_MS));
+    assert_false(is_hung_up(dv_guardians_watch_fd(guardians)));
+
+    pid_t forker = only_child();
+    assert_int_equal(kill(forker, SIGKILL), 0);
+    assert_int_equal(waitpid(forker, NULL, 0), forker);
+    /* The guardian is ours now, as the next subreaper, and lives. */
+    pid_t orphan = only_child();
+    assert_int_equal(waitpid(orphan, NULL, WNOHANG), 0);
+    assert_true(DV_WAIT(is_hung_up(dv_guardians_watch_fd(guardians)), WAIT_MS));
+    assert_int_equal(waitpid(orphan, NULL, WNOHANG), 0);
+
+    dv_guardian_free(guardian); /* ends the command, and then itself */
+    assert_int_equal(waitpid(orphan, NULL, 0), orphan);
+    dv_guardians_close(guardians);
+}
