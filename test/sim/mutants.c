@@ -56,7 +56,7 @@ static const struct {
 } recorded[DV_MUTANT_COUNT] = {
     [DV_MUTANT_due_with_work] = {13, 0.1, SIM_OF_POOLS, "S24"},
     [DV_MUTANT_due_without_end] = {1, 0.1, SIM_OF_POOLS, "S24"},
-    [DV_MUTANT_first_will_stays] = {4, 0.1, SIM_OF_POOLS, "L10"},
+    [DV_MUTANT_first_will_stays] = {5, 0.1, SIM_OF_POOLS, "L10"},
     [DV_MUTANT_watch_at_pause] = {1, 0.1, SIM_OF_POOLS, "S24"},
     [DV_MUTANT_watch_without_forker] = {2, 0.1, SIM_OF_POOLS, "S24"},
     [DV_MUTANT_read_as_proof] = {41, 0.9, SIM_OF_POOLS, "L1"},
