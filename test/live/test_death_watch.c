@@ -3,6 +3,8 @@
  * Shows processes that die, stop, fork and become another program, on a real server (C10). */
 #include "death_watch_fixture.h"
 
+#include <poll.h>
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED
 #endif
@@ -154,6 +156,7 @@ TEST(test_stands_apart) {
     assert_true(status_number(watch, "VmLck", 10) * 1024 >= 64 * 1024);
 #endif
     assert_string_equal(ask(&m, DV_ORDER_CLOSE_PIPE), "closed");
+    assert_int_equal(poll(&(struct pollfd){.fd = m.pipe_fd, .events = POLLIN}, 1, PATIENCE_MS), 1);
     assert_int_equal(read(m.pipe_fd, &byte, 1), 0); /* Nobody else has that end. */
     assert_true(lives(watch));
     end_member(&m);
