@@ -17,6 +17,7 @@
 
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/scarce.h"
 #include "lib/test.h"
 #include "lib/wait.h"
 
@@ -195,6 +196,30 @@ TEST_IN(test_too_long, set_up, NULL) {
     divvy_client_close(client);
     config.death_watch = 1;
     check_refused(&config, DIVVY_EINVAL, "65536");
+}
+
+/* Whichever allocation fails, the client is opened, or refused for it; then its watch has gone, and nothing is left. */
+TEST_IN(test_scarce_memory, set_up, NULL) {
+    divvy_client *client;
+    divvy_client_config config = watched();
+    unsigned before = descriptors(), refused = 0;
+    int status;
+    config.manual = 1;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    for (bool failed = true; failed;) {
+        static long after;
+        scarce_after = after++;
+        int error = divvy_client_open(&client, &config);
+        failed = scarce_after < 0;
+        scarce_after = -1;
+        refused += error != 0;
+        if (error) assert_int_equal(error, DIVVY_ENOMEM);
+        else divvy_client_close(client);
+        assert_true(DV_WAIT(waitpid(-1, &status, WNOHANG) < 0 && errno == ECHILD, PATIENCE_MS));
+        assert_int_equal(descriptors(), before);
+    }
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+    assert_true(refused > 5);
 }
 
 /* --- what it is told -------------------------------------------------------------------------------------------- */
