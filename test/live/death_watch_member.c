@@ -186,6 +186,15 @@ static void hold_again(void) {
     else say("held %" PRIx64, (uint64_t)divvy_client_session_id(clients[0]));
 }
 
+static void *take_orders(void *context);
+
+static void end_first_thread(void) {
+    static char answers;
+    pthread_t thread;
+    pthread_create(&thread, NULL, take_orders, &answers);
+    pthread_exit(NULL);
+}
+
 static void (*const orders[256])(void) = {
     [DV_ORDER_KILL] = die_by_kill,
     [DV_ORDER_SEGMENTATION] = die_by_segmentation,
@@ -193,6 +202,7 @@ static void (*const orders[256])(void) = {
     [DV_ORDER_EXIT] = die_by_exit,
     [DV_ORDER_EXEC] = become_another,
     [DV_ORDER_EXEC_BY_THREAD] = become_another_by_thread,
+    [DV_ORDER_END_FIRST_THREAD] = end_first_thread,
     [DV_ORDER_FORK] = leave_child,
     [DV_ORDER_CLOSE] = close_all,
     [DV_ORDER_CLOSE_FIRST] = close_first,
@@ -203,13 +213,20 @@ static void (*const orders[256])(void) = {
     [DV_ORDER_HOLD_AGAIN] = hold_again,
 };
 
-int main(int argc, char **argv) {
+/* `context` is not NULL in another thread than the first. */
+static void *take_orders(void *context) {
     unsigned char order;
+    if (context) say("another");
+    while (recv(control_fd, &order, 1, 0) == 1)
+        if (orders[order]) orders[order]();
+    return NULL;
+}
+
+int main(int argc, char **argv) {
     if (argc != 6) return 2;
     control_fd = atoi(argv[1]);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     begin(argv);
-    while (recv(control_fd, &order, 1, 0) == 1)
-        if (orders[order]) orders[order]();
+    take_orders(NULL);
     return 0;
 }

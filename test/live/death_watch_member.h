@@ -29,14 +29,15 @@ typedef enum {
     DV_ORDER_EXIT = 'e',
     DV_ORDER_EXEC = 'x',
     DV_ORDER_EXEC_BY_THREAD = 'X',
-    DV_ORDER_FORK = 'f',        /* a child that goes on; answers with its pid */
-    DV_ORDER_CLOSE = 'c',       /* all clients; answers "closed" */
-    DV_ORDER_CLOSE_FIRST = '1', /* of two clients */
-    DV_ORDER_CHILDREN = 'n',    /* answers "none" or "some" */
-    DV_ORDER_CLOSE_PIPE = 'p',  /* answers "closed" */
-    DV_ORDER_METRIC = 'm',      /* answers with the value of divvy_death_watch */
-    DV_ORDER_HELD = 'h',        /* answers "held" or "not held" */
-    DV_ORDER_HOLD_AGAIN = 'w'   /* answers as at the beginning, "held SESSION" */
+    DV_ORDER_END_FIRST_THREAD = 't', /* another takes orders since, and answers "another" */
+    DV_ORDER_FORK = 'f',             /* a child that goes on; answers with its pid */
+    DV_ORDER_CLOSE = 'c',            /* all clients; answers "closed" */
+    DV_ORDER_CLOSE_FIRST = '1',      /* of two clients */
+    DV_ORDER_CHILDREN = 'n',         /* answers "none" or "some" */
+    DV_ORDER_CLOSE_PIPE = 'p',       /* answers "closed" */
+    DV_ORDER_METRIC = 'm',           /* answers with the value of divvy_death_watch */
+    DV_ORDER_HELD = 'h',             /* answers "held" or "not held" */
+    DV_ORDER_HOLD_AGAIN = 'w'        /* answers as at the beginning, "held SESSION" */
 } dv_order;
 
 #endif

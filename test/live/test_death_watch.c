@@ -61,6 +61,16 @@ TEST(test_child_lives_on) {
     close(m.pipe_fd);
 }
 
+/* Returns the letter of a process's state. */
+static char state_of(const char *path) {
+    char state = 0;
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
+    fclose(file);
+    return state;
+}
+
 /* --- a process that has not ended ------------------------------------------------------------------------------- */
 
 /* A client that is closed in good order ends its watch, and the process goes on. */
@@ -89,6 +99,25 @@ TEST(test_stopped) {
     leave(&next);
     end_member(&m);
     check_watch_goes(watch);
+}
+
+/* A process whose first thread has ended lives on in its others, and keeps its lock. */
+TEST(test_first_thread_ends) {
+    char path[64];
+    member m = start_member(hosts(), "/thread", LONG_MS, "");
+    pid_t watch = watch_of(&m);
+    heir next = next_owner("/thread");
+    assert_string_equal(ask(&m, DV_ORDER_END_FIRST_THREAD), "another");
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)m.pid);
+    assert_true(DV_WAIT(state_of(path) == 'Z', PATIENCE_MS));
+    assert_int_equal(divvy_lock_acquire(next.lock, 500), DIVVY_ETIMEDOUT);
+    assert_true(lives(watch));
+    assert_string_equal(ask(&m, DV_ORDER_HELD), "held");
+    order(&m, DV_ORDER_KILL);
+    check_soon(&next, LONG_MS);
+    check_watch_goes(watch);
+    leave(&next);
+    end_member(&m);
 }
 
 /* A process that becomes another program, by its first thread or by another one, has not ended, though the socket to
