@@ -1,27 +1,17 @@
-#!/ usr / bin / python3
-""
-    "Members, guardians, death watches and commands are killed in every order; the kernel's locks judge.
-    SPDX -
-    License - Identifier : Apache -
-                           2.0
+#!/usr/bin/python3
+"""Members, guardians, death watches and commands are killed in every order; the kernel's locks judge.
+SPDX-License-Identifier: Apache-2.0
 
-                           usage
-    : test_death_watch_attack.py BUILD_FOLDER[--rounds N | --kills N][--session SECONDS][--things N][--broken]
-                                             [--only KIND] DIVVY_TEST_SEED = n replays what is drawn
+usage: test_death_watch_attack.py BUILD_FOLDER [--rounds N | --kills N] [--session SECONDS] [--things N] [--broken]
+                                  [--only KIND]
+       DIVVY_TEST_SEED=n replays what is drawn
 
-    A lock,
-                                                           an election and a pool on one server,
-                                                           each with three contenders
-    : commands of divvy,
-                                                           and programs on the library with a death watch.Who
-                                                                   works has a file locked by flock(2),
-                                                           with its children and daemons.In each round processes of one
-                                                           that works are killed and stopped,
-                                                           and the next owner says when it has begun.
+A lock, an election and a pool on one server, each with three contenders: commands of divvy, and programs on the library
+with a death watch. Who works has a file locked by flock(2), with its children and daemons. In each round processes of
+one that works are killed and stopped, and the next owner says when it has begun.
 
-                                                               Claims : nobody begins
-                                                                        while anything of the one before works;
-where the member was killed beside a watch that lives, the next one begins sooner than the session ends; where the member is stopped, or its watch was stopped or killed before it,
+Claims: nobody begins while anything of the one before works; where the member was killed beside a watch that lives, the
+next one begins sooner than the session ends; where the member is stopped, or its watch was stopped or killed before it,
 nobody begins before the session ends. When all have ended, nothing of them is left. With --broken somebody closes the
 session as soon as the member is dead, as a watch would that did not wait for the command: the judge must find two.
 
@@ -83,7 +73,7 @@ class Attack:
     def fault(self, what, one):
         self.tally.fault("%s, %s: %s; see %s" % (self.thing.name, one.name, what, self.thing.folder))
 
-#-- -- what is done to one that works -- --
+    # ---- what is done to one that works ----
 
     def choose(self, roles):
         """Returns processes to kill, in an order: the member, and some of the others."""
@@ -136,7 +126,7 @@ class Attack:
             fire(signal.SIGKILL, pid)
         wait_for(lambda: not one.left(), "what is left of %s has ended" % one.name)
 
-#-- -- a round of each kind -- --
+    # ---- a round of each kind ----
 
     def do_kill(self, one, items, began, only_member=False):
         roles = one.roles()
@@ -146,7 +136,7 @@ class Attack:
         one.killed = True
         self.kill_in_turn(roles, chosen)
         took = self.wait_next(one, items, began, one.name)
-#Of a lock and an election of one command the watch is the guardian, too.
+        # Of a lock and an election of one command the watch is the guardian, too.
         if not any(role in ("watch", "guardian") for role, _ in chosen):
             self.tally.watched(took, took < SOON * self.session_s)
 
