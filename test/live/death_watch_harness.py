@@ -18,18 +18,18 @@ ITEMS = {"lock": ("item",), "elect": ("item",), "pool": ("a", "b", "c", "d")}
 PR_SET_CHILD_SUBREAPER = 36
 SHAPES = (("c", 0.6), ("g", 0.5), ("i", 0.4), ("t", 0.4))  # letter of death_watch_worker.c, and how often
 LIBRARY_SHARE = 0.35
-CALM_S = 0.25  # a pool is settled when nothing begins for so long;
-its boundary is 0.1 s
+CALM_S = 0.25  # a pool is settled when nothing begins for so long; its boundary is 0.1 s
 
-        def
-        become_subreaper()
-    : ""
-      "Has all that loses its parent below us become our child, as does each divvy-death-watch."
-      "" if ctypes.CDLL(None, use_errno = True)
-          .prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 : raise OSError(ctypes.get_errno(), "prctl")
 
-                                                                def name_of(pid)
-    : try : with open("/proc/%d/comm" % pid, encoding = "utf-8", errors = "replace") as file:
+def become_subreaper():
+    """Has all that loses its parent below us become our child, as does each divvy-death-watch."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def name_of(pid):
+    try:
+        with open("/proc/%d/comm" % pid, encoding="utf-8", errors="replace") as file:
             return file.read().strip()
     except OSError:
         return ""
@@ -92,7 +92,7 @@ class Contender:
     made, mutex = 0, threading.Lock()
 
     def __init__(self, thing, library, shape):
-#One program on the library starts at a time, so that its death watch is known.
+        # One program on the library starts at a time, so that its death watch is known.
         with Contender.mutex:
             Contender.made += 1
             self.thing, self.library = thing, library
@@ -193,8 +193,7 @@ class Thing:
 
     def owners(self):
         """Returns the last line of a beginning, for each item that somebody has begun."""
-        return {line.item: line for line in self.lines() if line.what == "begin"
-            }
+        return {line.item: line for line in self.lines() if line.what == "begin"}
 
     def begun_since(self, items, began, other_than=None):
         """Returns when the last of the items was begun, since then, by another one; None while one was not."""
