@@ -77,7 +77,7 @@ class Process:
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
         Process.made.append(self)
-        self.killed, self.take = False, take
+        self.killed, self.acquired, self.owns_at, self.take = False, False, None, take
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self):
@@ -180,9 +180,7 @@ class Pair:
         self.queue = bench.contender(peer, recipe, self.name)[1]
 
     def start(self):
-        process = Process(self.bench.contender(self.peer, self.recipe, self.name)[0], self.take)
-        process.owns_at = None
-        return process
+        return Process(self.bench.contender(self.peer, self.recipe, self.name)[0], self.take)
 
     @staticmethod
     def take(process, at, _):
@@ -224,9 +222,7 @@ class Pool:
         self.begun += 1
         words = self.bench.member(self.peer, "/pool-" + self.name, "m%04d" % self.begun)
         with self.mutex:
-            member = Process(words, self.take)
-            member.acquired = False
-            self.members.append(member)
+            self.members.append(Process(words, self.take))
 
     def take(self, member, at, what, *items):
         with self.mutex:
