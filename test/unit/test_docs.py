@@ -6,10 +6,10 @@ usage: test_docs.py [BUILD_FOLDER]
 Claims: each relative link of each Markdown file names a file or folder of this checkout; where it names a heading, the
 file has that heading; each name of a file below docs/, test/, tools/ or bench/ that README.md, CONTRIBUTING.md, or a
 file of docs/ has in backquotes is there, if it does not end in a word such as NAME; each block of C in
-docs/guide.md, docs/write-a-recipe.md and docs/change-a-handover.md stands word for word in their sources; each function
-that docs/architecture.md and docs/change-a-handover.md name is defined in lib/ or tools/, and each file of C that they
-name is there; each file of C or Python that a comment of lib/, tools/, include/ or test/ names is there; README.md has
-at most 900 words.
+docs/guide.md, docs/migrate.md, docs/write-a-recipe.md and docs/change-a-handover.md stands word for word in their
+sources; each function that docs/architecture.md and docs/change-a-handover.md name is defined in lib/ or tools/, and
+each file of C that they name is there; each file of C or Python that a comment of lib/, tools/, include/ or test/ names
+is there; README.md has at most 900 words.
 """
 
 import pathlib
@@ -26,6 +26,7 @@ FENCE = re.compile(r"^\s*```")
 QUOTES = {
     "docs/change-a-handover.md": ["lib/handover/draft.c"],
     "docs/guide.md": ["docs/examples/guide/*.c", "docs/examples/native_host.c", "docs/examples/election.c"],
+    "docs/migrate.md": ["docs/examples/migrate/*.c"],
     "docs/write-a-recipe.md": ["docs/examples/barrier/barrier.c"],
 }
 # Documents that lead through the code.
