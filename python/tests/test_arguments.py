@@ -32,6 +32,10 @@ WRONG = {
     "previous": [5, "a", [0, 1, 2], [-1], ["0"], [True], [1 << 40]],
     "status": [None, 5, "a", [], b"a", {"a": {1}}, {"a": math.nan}, {1: object()}, {"a": b""}],
     "entry": [5, "a", [], b"a", {"a": {1}}, {"a": math.nan}],
+    "one function": [None, 1, "f", b"f", []],
+    "event": [0, 1, True, "stop", print],
+    "word": [None, 0, True, b"always", "sometimes", ""],
+    "some seconds": [None, "1", b"1", True, math.nan, math.inf, -1, -1e-9, 1e13, 1 << 2000],
     "enum": [None, 0, 1, "READ", b"", True],
     "maybe enum": [0, 1, "STICKY", b"", True],
     "client": [None, 5, "client", object()],
@@ -82,7 +86,10 @@ METHODS = {  # of each object: the parameters of those methods that have some
     "partitioner": {"owns": {"item": "name", "token": "int"}, "release_set": {"state_id": "int"},
                     "prepared": {"item": "text"}, "set_items": {"items": "items"}, "set_weight": {"weight": "int"},
                     "wait_change": {"since_state_id": "int", **TIMEOUT}, "wait_for_acquire": TIMEOUT,
-                    "finish": TIMEOUT, "leave": {"working": "flag", **TIMEOUT}},
+                    "finish": TIMEOUT, "leave": {"working": "flag", **TIMEOUT},
+                    "run": {"worker": "one function", "prepare": "function", "stop": "event", "signals": "choice",
+                            "restart": "word", "on_error": "word", "backoff": "some seconds",
+                            "backoff_max": "some seconds", "hand_over": "flag", "finish_timeout": "some seconds"}},
 }
 ASSIGN = {
     "assign_round_robin": {"members": "members", "items": "some items", "numeric": "flag"},
@@ -92,7 +99,7 @@ ASSIGN = {
 }
 RIGHT = {"path": "/a", "items": ["a"], "item": "a", "state_id": 1, "since_state_id": 1, "limit": 1, "role": "web",
          "id": "a", "status": {"role": "web", "load": 1, "ttl": 30}, "on_change": print, "entry": {}, "weight": 1,
-         "members": ["a"]}
+         "members": ["a"], "worker": print}
 # The parameters with a number of C behind them, which has more room than some of HUGE.
 ROOMY = {"pid", "watch_bytes", "ephemeral_path_bytes", "watch_path_bytes", "attempt_id", "state_id", "since_state_id",
          "token", "ensemble_tick_ms", "max_moves"}
@@ -167,6 +174,8 @@ def test_objects(package):
                     kind(other, "/a", *([["a"]] if name == "partitioner" else []))
                 if isinstance(other, divvy.client.BaseClient):
                     other.close()
+            if name == "partitioner" and package is aio:
+                METHODS[name]["run"]["grace"] = "some seconds"
             check_complete(kind, METHODS[name])
             thing = getattr(client, name)("/a", *([["a"]] if name == "partitioner" else []))
             for method, taken in METHODS[name].items():

@@ -1,4 +1,6 @@
 """What a type checker makes of a user's program; mypy --strict reads it. SPDX-License-Identifier: Apache-2.0"""
+import asyncio
+import threading
 from typing import List, Optional
 
 from typing_extensions import assert_type
@@ -14,8 +16,18 @@ def blocking(client: divvy.Client) -> None:
     assert_type(partitioner.look().state, divvy.PartitionState)
     assert_type([entry.token for entry in partitioner.partition()], List[int])
     assert_type(client.election("/a").leader(), Optional[divvy.Leader])
+    partitioner.run(work, prepare=len, on_error="fail")
     client.lock("/a", limit=2)  # type: ignore[call-arg]
     client.lock(b"/a")  # type: ignore[arg-type]
+
+
+def work(job: divvy.Job) -> None:
+    assert_type(job.token, int)
+    assert_type(job.stop, threading.Event)
+
+
+async def work_in_loop(job: aio.Job) -> None:
+    assert_type(job.stop, asyncio.Event)
 
 
 async def looped() -> None:
@@ -23,6 +35,8 @@ async def looped() -> None:
         assert_type(await lock.contenders(), List[str])
         async for view in client.partitioner("/a", ["b"]):
             assert_type(view, divvy.View)
+        await client.partitioner("/a", ["b"]).run(work_in_loop, grace=5)
+        await client.partitioner("/a", ["b"]).run(work)  # type: ignore[arg-type]
         async for change in client.registry().changes("web"):
             assert_type(change, divvy.ServiceChange)
 

@@ -9,6 +9,7 @@
 """
 from divvy._cffi import ffi as _ffi
 from divvy._cffi import lib as _lib
+from divvy._run import Job
 from divvy.assign import Member, assign_rendezvous, assign_round_robin, assign_sticky
 from divvy.client import Acl, Client, Notice, SessionState
 from divvy.election import Election, Leader
@@ -57,7 +58,7 @@ __version__: str = _ffi.string(_lib.divvy_version()).decode()
 __all__ = [
     "AccessDenied", "Acl", "AlreadyHeld", "Assign", "AuthFailed", "BadVersion", "Busy", "Canceled", "ChangeKind",
     "Client", "Closed", "ConnectionDown", "Deadlock", "Differs", "Election", "Entry", "Error", "Exhausted",
-    "ForkError", "Holder", "InProgress", "Interrupted", "InvalidArgument", "Item", "ItemsChange", "Leader",
+    "ForkError", "Holder", "InProgress", "Interrupted", "InvalidArgument", "Item", "ItemsChange", "Job", "Leader",
     "LimitPolicy", "LimitReached", "Lock", "LockMode", "Member", "NoNode", "NodeExists", "NotEmpty", "NotHeld",
     "Notice", "OutOfMemory", "OverQuota", "Partition", "PartitionState", "Partitioner", "Party", "ProtocolError",
     "Registry", "ResolveFailed", "RolledBack", "Semaphore", "ServiceChange", "SessionLost", "SessionState",

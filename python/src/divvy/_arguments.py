@@ -6,11 +6,12 @@ from __future__ import annotations
 import enum
 import json
 import math
-from typing import Any, Iterable, List, Mapping, Optional, Type
+from typing import Any, Callable, Iterable, List, Mapping, Optional, Type, TypeVar
 
 from divvy._cffi import ffi
 from divvy.errors import InvalidArgument
 
+T = TypeVar("T")
 LONGEST_S = 1e12
 _INTEGERS = {kind: ffi.sizeof(kind) * 8 for kind in ("int", "int64_t", "uint32_t", "uint64_t", "size_t")}
 
@@ -96,6 +97,34 @@ def given(name: str, value: object, entry: Any) -> Any:
     if value is not None and not callable(value):
         raise _wrong(name, value, "a function, or None")
     return None if value is None else entry
+
+
+def function(name: str, value: object) -> Callable[..., Any]:
+    """Returns a function of the user's."""
+    if not callable(value):
+        raise _wrong(name, value, "a function")
+    return value
+
+
+def event(name: str, value: object, kind: Type[T]) -> T:
+    """Returns an event of `threading` or of `asyncio`."""
+    if not isinstance(value, kind):
+        module = "asyncio" if kind.__module__.startswith("asyncio") else kind.__module__
+        raise _wrong(name, value, f"{module}.{kind.__name__}(), or None")
+    return value
+
+
+def choice(name: str, value: object, *words: str) -> str:
+    """Returns one of some words."""
+    if not isinstance(value, str) or value not in words:
+        raise _wrong(name, value, " or ".join(map(repr, words)))
+    return value
+
+
+def seconds(name: str, value: object) -> float:
+    """Returns a time that a run waits, in seconds."""
+    milliseconds(number(name, value), name)
+    return float(number(name, value))
 
 
 def each(name: str, values: object) -> List[Any]:

@@ -3,7 +3,21 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union, overload
+import threading
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+    overload,
+)
 
 from divvy._arguments import (
     encode,
@@ -20,6 +34,9 @@ from divvy._box import Box, Unique, gone
 from divvy._cffi import ffi, lib
 from divvy._core import Config, Handle, array, callback, find, report, text
 from divvy.errors import TimedOut, make_error
+
+if TYPE_CHECKING:
+    from divvy._run import Job
 
 
 class PartitionState(enum.Enum):
@@ -151,7 +168,7 @@ class BasePartitioner(Handle):
     """What a partitioner has whether calls wait or the event loop does."""
 
     _type = "divvy_partitioner"
-    _watched: Optional[Callable[[], object]] = None  # whether `_told` is called, too
+    _listener: Optional[Callable[[Tuple[str, ...]], object]] = None  # the run that works on it
 
     def __init__(self, client: Any, /, path: str, items: Sequence[str], *, identifier: Optional[str] = None,
                  kazoo: bool = False, eager: Optional[bool] = None, assign: Optional[Assign] = None,
@@ -168,6 +185,8 @@ class BasePartitioner(Handle):
         super().__init__()
         self.path = path
         self._on_state, self._on_items, self._func = on_state, on_items, func
+        self.static_membership = bool(static_membership)
+        self.prepare_timeout = prepare_timeout
         config = Config("partitioner_config", "init_kazoo" if flag("kazoo", kazoo) else "init")
         encoded = names("items", items)
         config.require(path=path)
@@ -181,16 +200,22 @@ class BasePartitioner(Handle):
             on_session_loss=_choose("rejoin", rejoin, lib.DIVVY_REJOIN, lib.DIVVY_FAIL), weight=weight, zone=zone,
             max_moves=max_moves, user=self._user,
             static_membership=_choose("static_membership", static_membership, 1, 0),
-            on_state=given("on_state", self._watched if on_state is None else on_state, lib.divvy_py_state),
-            on_items=given("on_items", self._watched if on_items is None else on_items, lib.divvy_py_items))
+            on_state=given("on_state", bool if on_state is None else on_state, lib.divvy_py_state),
+            on_items=given("on_items", bool if on_items is None else on_items, lib.divvy_py_items))
         config.set_ms(time_boundary=time_boundary, leave_boundary=leave_boundary, settle_max=settle_max,
                       allocate_timeout=allocate_timeout, release_warn=release_warn, round_timeout=round_timeout,
                       rejoin_delay=rejoin_delay, handover_timeout=handover_timeout, prepare_timeout=prepare_timeout)
         self._make_on(client, lib.divvy_partitioner_create, lib.divvy_partitioner_destroy,
                       lib.divvy_partitioner_destroy_async, config.c)
 
-    def _told(self) -> None:
-        """Called for each change, before the user's callbacks."""
+    def _told(self, lost: Tuple[str, ...] = ()) -> None:
+        """Called for each change, before the user's callbacks, in the library's thread."""
+        if self._listener:
+            self._client._dispatch(self._listener, lost)
+
+    def _begin_leave(self) -> None:
+        """Begins to hand over. Raises :class:`TimedOut` where that is under way."""
+        self._call(lib.divvy_partitioner_leave, lib.DIVVY_LEAVE_WORKING, 0)
 
     @property
     def state(self) -> PartitionState:
@@ -307,6 +332,36 @@ class Partitioner(BasePartitioner):
         flags = lib.DIVVY_LEAVE_WORKING if flag("working", working) else 0
         self._wait(lib.divvy_partitioner_leave, flags, milliseconds(timeout))
 
+    def run(self, worker: Callable[[Job], object], *, prepare: Optional[Callable[[str], object]] = None,
+            stop: Optional[threading.Event] = None, signals: Optional[bool] = None, restart: str = "always",
+            on_error: str = "log", backoff: float = 0.1, backoff_max: float = 30.0, hand_over: bool = True,
+            finish_timeout: float = 5.0) -> None:
+        """Works on all items that are ours, until it is asked to end: `worker(job)` in a thread for each item.
+
+        The worker goes on until `job.stop` is set, and returns soon then: its item waits for that. It asks `job.owns()`
+        before each piece of work. What is revoked is given back when its worker has returned. An item that was lost and
+        gained again has another token, and gets another job when the old one has returned.
+
+        A worker that returns by itself or raises is started again after `backoff` seconds, which double up to
+        `backoff_max`, and begin again when it ran for 5 s: as by `divvy partition --restart`. `restart` is "always";
+        "on-failure": one that returns is finished with its item until that comes again; or "never". What it raises is
+        logged to the logger "divvy"; with `on_error="fail"` the run ends, and raises it when all workers have returned.
+
+        `prepare(item)` is called before an item comes, in a thread, while its present owner works on. What it returns
+        is `job.prepared`. It needs `prepare_timeout` of the partitioner.
+
+        The run ends by `stop`, which is looked at ten times a second, and by SIGTERM and SIGINT. It then hands over:
+        workers go on until other members are ready for their items. The second time all workers have to stop at once,
+        and a third signal does what it did before. `hand_over=False` stops at once, as does a static member and one
+        without a connection. `signals` None: where this is the main thread, and the program has no handler of its own;
+        True: in its place; False: never. The handlers are put back.
+
+        Raises the partitioner's `failure`. However it ends, all workers have returned, and this member has left the
+        pool, unless servers did not confirm that within `finish_timeout` seconds.
+        """
+        from divvy._run import run
+        run(self, worker, prepare, stop, signals, restart, on_error, backoff, backoff_max, hand_over, finish_timeout)
+
 
 def _choose(name: str, value: Optional[bool], yes: int, no: int) -> Optional[int]:
     return None if value is None else yes if flag(name, value) else no
@@ -326,7 +381,7 @@ def state(partitioner: BasePartitioner, _pointer: Any, previous: int, entered: i
 
 @callback
 def items(partitioner: BasePartitioner, _pointer: Any, event: Any) -> None:
-    partitioner._told()
+    partitioner._told(_names(event.lost, event.lost_count) if partitioner._listener else ())
     if partitioner._on_items:
         partitioner._client._dispatch(partitioner._on_items, partitioner, _change(event))
 

@@ -8,6 +8,7 @@ the registry's lookups, `finish()`) run in the loop's default executor, and serv
 """
 from divvy._core import Maker
 from divvy.aio._client import AsyncClient
+from divvy.aio._run import Job
 from divvy.aio._objects import Election, Lock, Partitioner, Party, Registry, Semaphore
 
 
@@ -25,4 +26,4 @@ class Client(AsyncClient):
     registry = Maker(Registry)
 
 
-__all__ = ["Client", "Election", "Lock", "Partitioner", "Party", "Registry", "Semaphore"]
+__all__ = ["Client", "Election", "Job", "Lock", "Partitioner", "Party", "Registry", "Semaphore"]

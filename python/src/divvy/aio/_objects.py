@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, AsyncIterator, List, Mapping, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, List, Mapping, Optional, Tuple, TypeVar
 
 from divvy._arguments import encode, flag, integer, maybe_encode, milliseconds, number
 from divvy._cffi import ffi, lib
@@ -16,6 +16,9 @@ from divvy.partitioner import BasePartitioner, PartitionState, View
 from divvy.party import BaseParty
 from divvy.registry import BaseRegistry, Entry, ServiceChange, take_entry, tree, value_of
 from divvy.semaphore import BaseSemaphore, Holder, holders
+
+if TYPE_CHECKING:
+    from divvy.aio._run import Job
 
 T = TypeVar("T", bound="Held")
 
@@ -85,12 +88,11 @@ class Partitioner(BasePartitioner, Waits):
     `release_set(view.state_id)`; it starts work on the rest. Changes that come faster than views are taken are one.
     """
 
-    _watched = bool  # any function: each change is to be told
-
     def _prepare(self) -> None:
         self._changed = asyncio.Event()
 
-    def _told(self) -> None:
+    def _told(self, lost: Tuple[str, ...] = ()) -> None:
+        super()._told(lost)
         self._client._dispatch(self._changed.set)
 
     async def __aiter__(self) -> AsyncIterator[View]:
@@ -114,6 +116,24 @@ class Partitioner(BasePartitioner, Waits):
         """Ends, and gives up the place in the plan; with `working` each item stays until its next owner is ready."""
         flags = lib.DIVVY_LEAVE_WORKING if flag("working", working) else 0
         await self._run(wait, lib.divvy_partitioner_leave, flags, milliseconds(timeout))
+
+    async def run(self, worker: Callable[[Job], Awaitable[object]], *,
+                  prepare: Optional[Callable[[str], Awaitable[object]]] = None, stop: Optional[asyncio.Event] = None,
+                  grace: float = 10.0, signals: Optional[bool] = None, restart: str = "always", on_error: str = "log",
+                  backoff: float = 0.1, backoff_max: float = 30.0, hand_over: bool = True,
+                  finish_timeout: float = 5.0) -> None:
+        """Works on all items that are ours, until it is asked to end: a task with `worker(job)` for each item.
+
+        All is as with :meth:`divvy.Partitioner.run`, but for the end of a job. `job.stop` is set, and the task is
+        canceled if it goes on for `grace` seconds: at once where the item was lost, and may be another's already. An
+        item waits for its task, also for what that does when it is canceled.
+
+        Where the task that runs this is canceled, it hands nothing over: all jobs are told to stop, and this raises
+        CancelledError when they have ended, and the pool is left. A second cancel cancels all of them.
+        """
+        from divvy.aio._run import run
+        await run(self, worker, prepare, stop, grace, signals, restart, on_error, backoff, backoff_max, hand_over,
+                  finish_timeout)
 
     async def __aenter__(self) -> Partitioner:
         return self

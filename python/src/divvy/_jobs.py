@@ -1,0 +1,334 @@
+"""What a run does with the items of a partitioner, for threads and for asyncio. SPDX-License-Identifier: Apache-2.0
+
+It is the loop of <divvy/partitioner.h>. A job is one call of the user's worker, under the token that the item had then.
+A job whose item is revoked, or lost, or has another token is told to stop. RELEASE is confirmed when all of these jobs
+have returned. The end of a job is no change of the partitioner, so it makes the next step itself.
+
+A worker that returns or raises is started again as `divvy partition --restart` does it: after a pause that doubles.
+"""
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import logging
+import math
+import time
+from typing import Any, Callable, Dict, Generic, Optional, Tuple, TypeVar
+
+from divvy._arguments import choice, flag, function, seconds
+from divvy.client import SessionState
+from divvy.errors import Canceled, Closed, Error, InvalidArgument, SessionLost, TimedOut
+from divvy.partitioner import BasePartitioner, Item, PartitionState, View
+
+STEADY_S = 5.0  # a worker that ran for so long is started again after the first pause
+LOOK_S = 1.0  # for how long at most a run relies on being told
+SLOW_S = 10.0  # after which a worker that does not return is told in the log
+
+log = logging.getLogger("divvy")
+E = TypeVar("E")
+
+
+class BaseJob(Generic[E]):
+    """Work on one item, from the time when it became ours to the time when it has to stop."""
+
+    def __init__(self, partitioner: BasePartitioner, item: str, token: int, stop: E, prepared: Any) -> None:
+        self._partitioner = partitioner
+        self.item = item
+        self.token = token
+        """The fencing token, greater than that of every earlier owner of the item."""
+        self.stop = stop
+        """An event, which is set when the worker has to return."""
+        self.prepared = prepared
+        """What `prepare` has returned for the item, in the first job after it; else None."""
+
+    def owns(self) -> bool:
+        """Returns whether the item is ours under this token, and not revoked: the check before each piece of work."""
+        try:
+            return self._partitioner.owns(self.item, self.token)
+        except Closed:
+            return False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__.rpartition('._')[0]}.Job {self.item!r} {self.token}>"
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The keywords of a run, checked."""
+
+    worker: Callable[[Any], Any]
+    prepare: Optional[Callable[[str], Any]]
+    restart: str
+    fails: bool
+    backoff: float
+    backoff_max: float
+    hand_over: bool
+    signals: Optional[bool]
+    finish_timeout: float
+
+
+def check(partitioner: BasePartitioner, worker: object, prepare: object, restart: object, on_error: object,
+          backoff: object, backoff_max: object, hand_over: object, signals: object, finish_timeout: object) -> Options:
+    """Checks the keywords that both kinds of run have."""
+    options = Options(
+        function("worker", worker), None if prepare is None else function("prepare", prepare),
+        choice("restart", restart, "always", "on-failure", "never"),
+        choice("on_error", on_error, "log", "fail") == "fail", seconds("backoff", backoff),
+        seconds("backoff_max", backoff_max), bool(flag("hand_over", hand_over)),
+        None if signals is None else bool(flag("signals", signals)), seconds("finish_timeout", finish_timeout))
+    if prepare is not None and not partitioner.prepare_timeout:
+        raise InvalidArgument("prepare needs a partitioner with prepare_timeout, for how long it may take: "
+                              "client.partitioner(..., prepare_timeout=25)")
+    return options
+
+
+class Phase(enum.Enum):
+    """How far a run is."""
+
+    WORKING = enum.auto()
+    HANDING_OVER = enum.auto()  # it was asked to end, and works until others have its items
+    STOPPING = enum.auto()  # all jobs have to return
+
+
+class Place:
+    """What a run knows of one item."""
+
+    def __init__(self, item: str, backoff: float) -> None:
+        self.item = item
+        self.pause = backoff  # before the next start, if the worker returns
+        self.token = 0  # of the last job
+        self.start_at = 0.0  # infinite: the worker is finished with the item
+        self.job: Any = None  # None: no worker is at the item
+        self.begun_at = 0.0
+        self.stop_at = math.inf  # when it was told to stop
+        self.told_slow_at = math.inf
+        self.preparing = False
+        self.was_prepared = False  # or prepare has failed
+        self.prepared: Any = None
+
+    @property
+    def stopping(self) -> bool:
+        return self.job is not None and self.stop_at < math.inf
+
+
+class BaseRun:
+    """One run. A subclass starts workers, and makes a step when it is told of something, or when time has passed."""
+
+    def __init__(self, partitioner: BasePartitioner, options: Options) -> None:
+        self._p = partitioner
+        self._o = options
+        self._places: Dict[str, Place] = {}
+        self._phase = Phase.WORKING
+        self._asked = 0  # how often it was asked to end
+        self._answered = 0
+        self._seen: Optional[Tuple[int, int]] = None
+        self._mine: Dict[str, Item] = {}
+        self.error: Optional[BaseException] = None  # why it ends
+
+    # ---- what a subclass has ----
+
+    def _begin(self, place: Place, item: Item, prepared: Any) -> None:
+        """Makes a job, and starts its worker."""
+        raise NotImplementedError
+
+    def _begin_preparing(self, place: Place) -> None:
+        """Starts `prepare`."""
+        raise NotImplementedError
+
+    def _tell_stop(self, job: Any, lost: bool) -> None:
+        """Tells a job to stop. A lost item may be another's already."""
+        raise NotImplementedError
+
+    # ---- what it is told ----
+
+    def ask(self) -> None:
+        """Asks it to end: once to hand over, twice to stop at once. Signals' handlers call it."""
+        self._asked += 1
+
+    def take_lost(self, items: Tuple[str, ...]) -> None:
+        """Forgets what was prepared for items that do not come."""
+        for item in items:
+            place = self._places.get(item)
+            if place:
+                place.was_prepared, place.prepared = False, None
+
+    def take_prepared(self, place: Place, prepared: Any, error: Optional[BaseException]) -> None:
+        """Notes the end of `prepare`."""
+        place.preparing, place.was_prepared, place.prepared = False, True, prepared
+        if error is not None:
+            if self._phase is Phase.STOPPING:
+                return
+            log.error("prepare of %s failed: %r", place.item, error, exc_info=error)
+        elif self._phase is Phase.WORKING:
+            with contextlib.suppress(Error):  # the pool has no such item, or all is over, which is seen next
+                self._p.prepared(place.item)
+
+    def take_end(self, place: Place, error: Optional[BaseException]) -> None:
+        """Notes the end of a job, and when the next one may begin."""
+        was_told, ran = place.stopping, time.monotonic() - place.begun_at
+        place.job, place.stop_at, place.start_at = None, math.inf, 0.0
+        if was_told:
+            if error is not None:
+                log.error("worker of %s failed when it had to stop: %r", place.item, error, exc_info=error)
+            return
+        if error is not None and (self._o.fails or isinstance(error, WrongWorker)):
+            self.stop(error)
+            return
+        if ran >= STEADY_S:
+            place.pause = self._o.backoff
+        if self._o.restart == "never" or self._o.restart == "on-failure" and error is None:
+            place.start_at = math.inf
+            then = "is finished with the item"
+        else:
+            place.start_at = time.monotonic() + place.pause
+            then = f"is started again in {place.pause:g} s"
+            place.pause = min(place.pause * 2, max(self._o.backoff, self._o.backoff_max))
+        if error is None:
+            log.info("worker of %s has returned, and %s", place.item, then)
+        else:
+            log.error("worker of %s failed, and %s: %r", place.item, then, error, exc_info=error)
+
+    # ---- a step ----
+
+    def step(self) -> bool:
+        """Does what is due. Returns whether the run is over: all workers have returned, and none begins."""
+        self._answer()
+        view = self._look()
+        self._stop_jobs()
+        if view.state == PartitionState.RELEASE and not any(place.stopping for place in self._places.values()):
+            self._p.release_set(view.state_id)
+        self._start_jobs()
+        self._prepare()
+        self._forget()
+        return self._phase is Phase.STOPPING and self.idle()
+
+    def idle(self) -> bool:
+        """Returns whether nothing of the user's runs."""
+        return not any(place.job or place.preparing for place in self._places.values())
+
+    def wait_s(self) -> float:
+        """Returns after how many seconds a step is due, if nothing is told before."""
+        now = time.monotonic()
+        due = [place.start_at for item, place in self._places.items() if not place.job and item in self._mine]
+        return max(0.0, min([now + LOOK_S, *due]) - now)
+
+    def _answer(self) -> None:
+        connected = self._p._client.state == SessionState.CONNECTED
+        if self._phase is Phase.HANDING_OVER and not connected:
+            self.stop()
+        while self._answered < self._asked:
+            self._answered += 1
+            if self._phase is Phase.WORKING and connected and self._can_hand_over():
+                self._hand_over()
+            else:
+                self.stop()
+
+    def _can_hand_over(self) -> bool:
+        """A static member comes back, and its items wait for it."""
+        return self._o.hand_over and not self._p.static_membership
+
+    def _hand_over(self) -> None:
+        self._phase = Phase.HANDING_OVER
+        try:
+            self._p._begin_leave()
+        except TimedOut:
+            pass  # others have nothing of ours yet
+        except Error:  # it has failed, which is seen next
+            self.stop()
+
+    def _look(self) -> View:
+        view = self._p.look()
+        seen = (view.state_id, view.partition.generation)
+        if view.state == PartitionState.FAILURE:
+            failure = self._p.failure
+            handed_over = self._phase is Phase.HANDING_OVER and isinstance(failure, Canceled)
+            self.stop(None if handed_over else failure)
+        if self._phase is Phase.STOPPING:
+            self._mine = {}
+        elif seen != self._seen:
+            self._mine = {entry.item: entry for entry in view.partition}
+            self._seen = seen
+        return view
+
+    def _stop_jobs(self) -> None:
+        now = time.monotonic()
+        for place in self._places.values():
+            if place.stopping and now >= place.told_slow_at:
+                log.warning("worker of %s has not returned %d s after it was told to stop: the item waits for it",
+                            place.item, now - place.stop_at)
+                place.told_slow_at += now - place.stop_at
+            if place.job is None or place.stopping:
+                continue
+            entry = self._mine.get(place.item)
+            lost = entry is None or entry.token != place.job.token
+            if lost or entry is not None and entry.revoked:
+                self._stop_job(place, lost)
+
+    def _stop_job(self, place: Place, lost: bool) -> None:
+        place.stop_at = time.monotonic()
+        place.told_slow_at = place.stop_at + SLOW_S
+        self._tell_stop(place.job, lost)
+
+    def stop(self, error: Optional[BaseException] = None) -> None:
+        """Tells all jobs to stop. Nothing is started from now on."""
+        self._phase = Phase.STOPPING
+        self.error = self.error or error
+        self._mine = {}
+        for place in self._places.values():
+            if place.job is not None and not place.stopping:
+                self._stop_job(place, isinstance(self.error, SessionLost))
+
+    def _place(self, item: str) -> Place:
+        if item not in self._places:
+            self._places[item] = Place(item, self._o.backoff)
+        return self._places[item]
+
+    def _start_jobs(self) -> None:
+        now = time.monotonic()
+        for item, entry in self._mine.items():
+            place = self._place(item)
+            if entry.revoked or place.job is not None or place.preparing:
+                continue
+            if place.token != entry.token:  # what was with it under another one does not matter
+                place.token, place.start_at, place.pause = entry.token, 0.0, self._o.backoff
+            if now >= place.start_at:
+                self._start(place, entry)
+
+    def _start(self, place: Place, entry: Item) -> None:
+        prepared = place.prepared
+        place.was_prepared, place.prepared = False, None
+        place.begun_at, place.stop_at = time.monotonic(), math.inf
+        try:
+            self._begin(place, entry, prepared)
+        except (RuntimeError, MemoryError) as error:  # no thread could be had
+            self.take_end(place, error)
+
+    def _prepare(self) -> None:
+        if self._o.prepare is None or self._phase is not Phase.WORKING:
+            return
+        for entry in self._p.to_prepare():
+            place = self._place(entry.item)
+            if place.preparing or place.was_prepared or place.job is not None:
+                continue
+            place.preparing = True
+            try:
+                self._begin_preparing(place)
+            except (RuntimeError, MemoryError) as error:
+                self.take_prepared(place, None, error)
+
+    def _forget(self) -> None:
+        for place in list(self._places.values()):
+            if place.item not in self._mine and not (place.job or place.preparing or place.was_prepared):
+                del self._places[place.item]
+
+
+class WrongWorker(TypeError):
+    """A worker that no run can call."""
+
+
+def say_unfinished(error: Error, timeout: float) -> None:
+    """Says in the log that the end was not confirmed, where somebody should know."""
+    if isinstance(error, TimedOut):
+        log.warning("no server has confirmed within %g s that this member has left; the servers delete its nodes when "
+                    "its session times out", timeout)
