@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import unicodedata
 import unittest
 import zlib
 
@@ -24,6 +25,11 @@ def command(subcommand, *arguments, connect=None):
     if subcommand not in ("plan", "help"):
         words += ["--connect", connect or Setting.server.connect]
     return words + list(arguments)
+
+
+def width_of(line):
+    """How many columns a terminal takes for a line."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in line)
 
 
 def run(*arguments, connect=None, **options):

@@ -21,7 +21,7 @@ class Explain(Case):
         return self.shown("explain", "--path", self.path, item)
 
     def page(self, item):
-        done = run("explain", "--path", self.path, item)
+        done = run("explain", "--path", self.path, "--wide", item)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return dict(line.split(None, 1) for line in done.stdout.splitlines())
 
@@ -187,9 +187,9 @@ class Persistent(Case):
             self.assertEqual((seen["state"], seen["queue"][0]["session"]), ("stranger", None))
             self.assertIn("a persistent node stands first in the queue", seen["now"])
             self.assertTrue(seen["next"].endswith("only when somebody deletes it: zkCli.sh delete " + node), seen)
-        page = run("explain", "--path", self.path, "x").stdout
+        page = run("explain", "--path", self.path, "--wide", "x").stdout
         self.assertRegex(page, r"(?m)^owner +old, persistent, token ")
-        status = run("status", "--path", self.path).stdout
+        status = run("status", "--path", self.path, "--wide").stdout
         self.assertRegex(status, r"(?m)^x +old \(persistent\) .*\n^y +a node without a name \(persistent\) ")
         root = self.path + "-divvy"
         held = self.make(root + "/locks/l/%s__lock__0000000000" % ("0" * 23), b"old")

@@ -11,7 +11,7 @@ import signal
 import time
 
 from command_harness import NOWHERE, Setting, main, wait_for
-from look_harness import Case, CommandMember, DivvyMember, KazooMember, run, set_of, tree
+from look_harness import Case, CommandMember, DivvyMember, KazooMember, run, set_of, tree, width_of
 
 ITEMS = ["x", "y", "z"]
 EPOCH = "00000000009000000000001"
@@ -73,10 +73,10 @@ class History(Case):
         created, joined = seen["changes"]
         self.assertEqual((created["moved"], created["took_ms"], joined["moved"], joined["under_way"]),
                          (0, None, 1, False))
-        page = run("history", "--path", self.path)
+        page = run("history", "--path", self.path, "--wide")
         self.assertEqual((page.returncode, page.stderr), (0, ""))
         rows = [re.split(r" {2,}", line.strip()) for line in page.stdout.splitlines()]
-        self.assertEqual(rows[0], ["GENERATION", "WHEN", "AGE", "REASON", "MOVED", "TOOK", "JOINED", "LEFT"])
+        self.assertEqual(rows[0], ["PLAN", "WHEN", "AGE", "REASON", "MOVED", "TOOK", "JOINED", "LEFT"])
         self.assertEqual([(row[0], row[1], row[3], row[4], *row[6:]) for row in rows[1:]],
                          [("1", created["at"], "create", "0", "alpha", "-"),
                           ("2", joined["at"], "join", "1", "beta", "-")])
@@ -119,16 +119,16 @@ class History(Case):
         again.stop()
         wait_for(lambda: len(left("anna")) == 2, "anna has left again")
         self.assertEqual([len(entry["died"]) for entry in left("anna")], [1, 0])
-        page = run("history", "--path", self.path).stdout
+        page = run("history", "--path", self.path, "--wide").stdout
         self.assertRegex(page, r"(?m)  anna \(died, [0-9.]+m?s\)$")
         self.assertRegex(page, r"(?m)  bert$")
         format_of = run("history", "--path", self.path, "--format", "{reason} {left.died}").stdout
         self.assertIn('[{"name":"anna","seen_ms":', format_of)
 
     def told(self):
-        """The changes, or none where there is no pool yet."""
+        """The changes whose writer has told of them; none where there is no pool yet."""
         done = run("history", "--path", self.path, "--json")
-        return json.loads(done.stdout)["changes"] if done.returncode == 0 else []
+        return [c for c in json.loads(done.stdout)["changes"] if c["left"]] if done.returncode == 0 else []
 
     # What is written of deaths is not believed: nonsense is nothing, and a name breaks no line.
     def test_hostile_deaths(self):
@@ -178,7 +178,7 @@ class History(Case):
         self.assertEqual(seen["missing"], [{"from": 3, "to": 4}])
         self.assertEqual([(c["generation"], c["at"] is None) for c in seen["changes"]],
                          [(1, False), (2, False), (5, False)])
-        page = run("history", "--path", self.path).stdout.splitlines()
+        page = run("history", "--path", self.path, "--wide").stdout.splitlines()
         self.assertRegex(page[3], r"\A +3-4  - +-  not written down ")
 
     # Names can neither break a line nor send a terminal anything, however many there are; 64 changes are shown.
@@ -190,8 +190,10 @@ class History(Case):
         changes[4]["at_ms"] = 9007199254740991
         changes[5]["took_ms"] = 9007199254740991
         Setting.zookeeper.set(self.path + "/plan/" + EPOCH, history_text(changes))
-        page = run("history", "--path", self.path)
+        page = run("history", "--path", self.path, "--wide")
         self.assertEqual((page.returncode, page.stderr), (0, ""))
+        narrow = run("history", "--path", self.path).stdout
+        self.assertTrue(narrow.isascii() and all(line.isprintable() for line in narrow.split("\n")), narrow)
         lines = page.stdout.split("\n")
         self.assertTrue(page.stdout.isascii() and all(line.isprintable() for line in lines), lines)
         self.assertEqual(len([line for line in lines if "%1B[31mred%0A%E2%80%AEevil" in line]), 64)
@@ -204,8 +206,8 @@ class History(Case):
         Setting.zookeeper.delete(self.path + "/plan/" + EPOCH)
         self.assertEqual([c["generation"] for c in self.changes()], [7])
 
-    # A line fits a screen, however many members join and leave, and however long and wide their names are; the names
-    # that are left out are counted, and of a long one the end is shown.
+    # A line fits 80 columns, however many members join and leave, and however long and wide their names are; the names
+    # that are left out are counted, and a long one is shortened in its middle. --wide shows all names that are known.
     def test_narrow(self):
         self.pool()
         pods = ["queue-worker-7c9b4d5f8-x%04d" % number for number in range(8)]
@@ -219,11 +221,16 @@ class History(Case):
         Setting.zookeeper.set(self.path + "/plan/" + EPOCH, history_text(rows))
         lines = run("history", "--path", self.path).stdout.splitlines()
         for line in lines:
-            columns = len(line) + len(re.findall("[\u2e80-\ua4cf]", line))
-            self.assertLessEqual(columns, 165, line)
-        self.assertRegex(lines[2], "  (queue-worker-7c9b4d5f8-x0000 and 7 more *){2}")
-        self.assertRegex(lines[4], r"  (\.\.\.a+-00 and 9999 more *){2}")
-        self.assertRegex(lines[6], r"  a, b, c +\.\.\.a{34}-00\Z")
+            self.assertLessEqual(width_of(line), 80, line)
+        self.assertEqual(lines[0].split(), ["PLAN", "AGE", "REASON", "MOVED", "TOOK", "JOINED", "LEFT"])
+        self.assertRegex(lines[2], r"  (q\w+\.\.\.[0-9a-f-]*-x0000 \+7 *){2}\Z")
+        self.assertRegex(lines[4], r"  (a+\.\.\.a+-00 \+9999 *){2}\Z")
+        self.assertRegex(lines[6], r"  a, b, c +a+\.\.\.a+-00\Z")
+        self.assertEqual(lines[-1], "Shortened to 80 columns: --wide and --json show all.")
+        whole = run("history", "--path", self.path, "--wide").stdout.splitlines()
+        self.assertIn("WHEN", whole[0])
+        self.assertEqual(whole[2].split("  ")[-1], ", ".join(pods))
+        self.assertIn("  %s +9992  " % ", ".join(long), whole[4])
         self.assertEqual(self.changes()[0]["joined"]["names"], pods)
 
     # A change is under way as long as some note says that an item is leaving. It took until the last note that gave

@@ -30,13 +30,13 @@ _divvy_options() {
         ;;
     status)
         echo "--path --items-from --items-from-command --items-from-znode --item --json --format --watch --interval
-            --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
+            --wide --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     explain)
-        echo "--path --json --format --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
+        echo "--path --json --format --wide --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     history)
-        echo "--path --json --format --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
+        echo "--path --json --format --wide --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     doctor)
         echo "--path --server-timeout --session-timeout --ensemble-tick --json --connect --timeout --auth-file
@@ -96,7 +96,7 @@ _divvy_command_at() {
 
 _divvy_takes_value() {
     case $2 in
-    --no-wait | --shared | --hold | --json | --timestamps | --watch | --healthy | --help | -h) return 1 ;;
+    --no-wait | --shared | --hold | --json | --timestamps | --watch | --wide | --healthy | --help | -h) return 1 ;;
     --undo | --wait | --once | --step-down | --public) return 1 ;;
     --verbose | --rejoin | --replace | --standby | --no-death-watch) return 1 ;;
     -*) return 0 ;;

@@ -7,6 +7,7 @@
 
 #include <divvy/divvy.h>
 
+#include "columns.h"
 #include "command.h"
 #include "explain_judge.h"
 #include "explain_read.h"
@@ -24,7 +25,7 @@ static const char command[] = "explain";
 typedef struct {
     dv_look_options look;
     const char *path, *item;
-    int json;
+    int json, wide;
     const char *format_text;
     dv_format *format;
 } explain_options;
@@ -43,6 +44,7 @@ static const dv_option table[] = {
      .offset = offsetof(explain_options, json),
      .help = "print one JSON object on one line"},
     DV_FORMAT_OPTION(explain_options, format_text, "item", "{state}\\t{now}"),
+    DV_WIDE_OPTION(explain_options, wide),
     DV_LOOK_OPTIONS(explain_options, look),
     {.name = NULL},
 };
@@ -85,35 +87,43 @@ static int parse(explain_options *o, int argc, char **argv) {
 
 /* ---- for people ---- */
 
-/* A line of the page; what was read is made readable first. */
-__attribute__((format(printf, 3, 4))) static void line(FILE *to, const char *what, const char *format, ...) {
+/* The page, as it is printed. */
+typedef struct {
+    FILE *to;
+    size_t columns;
+} page;
+
+/* Prints a line of the page, or as many as it needs; what was read is made readable first. */
+__attribute__((format(printf, 3, 4))) static void line(const page *p, const char *what, const char *format, ...) {
+    enum { INDENT = 9 };
     char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
     int bytes = vasprintf(&text, format, arguments);
     va_end(arguments);
     char *readable = bytes >= 0 ? dv_text_readable(text) : NULL;
-    if (bytes != 0) fprintf(to, "%-8s %s\n", what, readable ? readable : "?");
+    if (bytes != 0) fprintf(p->to, "%-*s ", INDENT - 1, what);
+    if (bytes != 0) dv_text_wrap(readable ? readable : "?", INDENT, INDENT, p->columns, p->to);
     free(readable);
     if (bytes >= 0) free(text);
 }
 
-static void print_place(const dv_explanation *e, const dv_explain_place *place, const char *what, FILE *to) {
+static void print_place(const dv_explanation *e, const dv_explain_place *place, const char *what, const page *p) {
     char age[DV_AGE_BYTES], where[300] = "", token[64] = "";
     const dv_status_member *m = place->member == DV_NO_MEMBER ? NULL : &e->status->members[place->member];
     if (m && *m->host) snprintf(where, sizeof where, " on %.200s (pid %" PRId64 ")", m->host, m->pid);
     if (place == e->places) snprintf(token, sizeof token, ", token %" PRId64, place->token);
     const char *kind = m && m->kazoo ? ", of kazoo" : place->session == 0 ? ", persistent" : "";
-    line(to, what, "%s%s%s%s, in the queue for %s", place->name, where, kind, token,
+    line(p, what, "%s%s%s%s, in the queue for %s", place->name, where, kind, token,
          dv_age_text(e->status->read_at_ms - place->made_ms, age));
 }
 
-static void print_plan(const dv_explanation *e, FILE *to) {
+static void print_plan(const dv_explanation *e, const page *p) {
     char age[DV_AGE_BYTES];
     const dv_plan *plan = dv_status_plan(e->status);
     if (!plan) return;
     const dv_status_entry *next = e->status->items[0].planned;
-    line(to, "plan", "%" PRIu64 ", %s, %s ago%s%s", plan->header.generation, dv_plan_reason_text(plan->header.reason),
+    line(p, "plan", "%" PRIu64 ", %s, %s ago%s%s", plan->header.generation, dv_plan_reason_text(plan->header.reason),
          dv_age_text(e->status->read_at_ms - e->planned_ms, age),
          !e->status->in_force ? ", not in force"
          : next               ? ": gives it to "
@@ -121,19 +131,20 @@ static void print_plan(const dv_explanation *e, FILE *to) {
          next ? dv_status_plan_name(next->entry) : "");
 }
 
-static char *print_page(const dv_explanation *e) {
+static char *print_page(const dv_explanation *e, size_t columns) {
     char *text = NULL;
     size_t bytes = 0;
     FILE *to = open_memstream(&text, &bytes);
     if (!to) return NULL;
+    const page p = {to, columns};
     dv_explain_verdict verdict = dv_explain_judge(e);
-    line(to, "item", "%s of %s", e->status->items[0].name, e->status->path);
-    line(to, "state", "%s", verdict.state);
-    if (e->place_count == 0) line(to, "owner", "nobody");
-    for (size_t i = 0; i < e->place_count; i++) print_place(e, &e->places[i], i ? "waits" : "owner", to);
-    print_plan(e, to);
-    if (*verdict.now) line(to, "now", "%s", verdict.now);
-    if (*verdict.next) line(to, "next", "%s", verdict.next);
+    line(&p, "item", "%s of %s", e->status->items[0].name, e->status->path);
+    line(&p, "state", "%s", verdict.state);
+    if (e->place_count == 0) line(&p, "owner", "nobody");
+    for (size_t i = 0; i < e->place_count; i++) print_place(e, &e->places[i], i ? "waits" : "owner", &p);
+    print_plan(e, &p);
+    if (*verdict.now) line(&p, "now", "%s", verdict.now);
+    if (*verdict.next) line(&p, "next", "%s", verdict.next);
     bool complete = !ferror(to);
     if (fclose(to) == 0 && complete) return text;
     free(text);
@@ -205,7 +216,9 @@ static int tell(const explain_options *o, const dv_explanation *e) {
         dv_command_say("the pool at %s has no item \"%.200s\"", o->path, o->item);
         return DV_EXIT_FAILED;
     }
-    return dv_command_print(o->json ? print_json(e) : o->format ? print_format(o->format, e) : print_page(e));
+    return dv_command_print(o->json     ? print_json(e)
+                            : o->format ? print_format(o->format, e)
+                                        : print_page(e, dv_columns_of_output(o->wide)));
 }
 
 static int explain(explain_options *o) {

@@ -1,11 +1,13 @@
 /* divvy history: the last changes of a pool. SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <divvy/divvy.h>
 
+#include "columns.h"
 #include "command.h"
 #include "format.h"
 #include "history_read.h"
@@ -20,7 +22,7 @@ static const char command[] = "history";
 typedef struct {
     dv_look_options look;
     const char *path;
-    int json;
+    int json, wide;
     const char *format_text;
     dv_format *format;
 } history_options;
@@ -40,6 +42,7 @@ static const dv_option table[] = {
      .offset = offsetof(history_options, json),
      .help = "print one JSON object on one line"},
     DV_FORMAT_OPTION(history_options, format_text, "change", "{at}\\t{reason}\\t{moved}"),
+    DV_WIDE_OPTION(history_options, wide),
     DV_LOOK_OPTIONS(history_options, look),
     {.name = NULL},
 };
@@ -91,34 +94,15 @@ static bool find_hole(const dv_pool_history *h, size_t i, uint64_t *from, uint64
 
 /* ---- for people ---- */
 
-/* NAMES_COLUMNS: names that need more are counted, so that a line fits a screen; the JSON has them all. */
-enum { NAMES_COLUMNS = 40, LABEL_BYTES = DV_PLAN_NAME_BYTES_MAX + DV_AGE_BYTES + 16 };
+enum { LABEL_BYTES = DV_PLAN_NAME_BYTES_MAX + DV_AGE_BYTES + 16 };
 enum { NAMES_BYTES = DV_PLAN_NAMED_MAX * (LABEL_BYTES + 2) + 40 };
 
 /* Returns how many columns a name takes as the table prints it. */
 static size_t width_of(const char *name) {
     char *readable = dv_text_readable(name);
-    size_t width = 0;
-    for (size_t at = 0, bytes; readable && (bytes = dv_text_character_bytes(readable + at)) > 0; at += bytes)
-        width += dv_character_width(readable + at, bytes);
+    size_t width = readable ? dv_text_width(readable) : 0;
     free(readable);
     return width;
-}
-
-/* Returns how many columns it takes to say that so many more have no names here. */
-static size_t width_of_rest(size_t count) {
-    return count ? (size_t)snprintf(NULL, 0, " and %zu more", count) : 0;
-}
-
-/* Appends a name, or its end behind dots: there names of one kind differ. */
-static size_t append(char *out, const char *name, size_t columns) {
-    size_t bytes = 1;
-    const char *from = name;
-    while (*from && width_of(from) + (from > name ? 3 : 0) > columns && bytes > 0) {
-        bytes = dv_text_character_bytes(from);
-        from += bytes;
-    }
-    return (size_t)sprintf(out, "%s%s", from > name ? "..." : "", from);
 }
 
 static const dv_plan_death *death_of(const dv_pool_history *h, const dv_plan_change *c, const char *name) {
@@ -135,22 +119,27 @@ static const char *label_of(const dv_pool_history *h, const dv_plan_change *c, c
     return out;
 }
 
-/* Names as many as fit, at least one. */
+/* Returns how many columns the names of one cell may take on a screen of so many; SIZE_MAX for DV_COLUMNS_ALL. */
+static size_t names_columns(size_t columns) {
+    enum { OTHERS = 42 }; /* without WHEN, which gives way first */
+    return columns == DV_COLUMNS_ALL ? SIZE_MAX : (columns - OTHERS) / 2;
+}
+
+/* Names as many as fit, at least one, and counts the rest. */
 static const char *names_text(const dv_pool_history *h, const dv_plan_change *c, const dv_plan_named *who,
-                              char out[NAMES_BYTES]) {
-    size_t at = 0, shown = 0, used = 0;
+                              size_t columns, char out[NAMES_BYTES]) {
+    size_t at = 0, shown = 0, used = 0, room = names_columns(columns);
     out[0] = '\0';
     for (; shown < who->named; shown++) {
-        char room[LABEL_BYTES];
-        const char *name = who == &c->left ? label_of(h, c, who->names[shown], room) : who->names[shown];
-        size_t rest = width_of_rest(who->count - shown - 1), width = width_of(name) + 2;
-        if (shown > 0 && used + width + rest > NAMES_COLUMNS) break;
-        if (shown > 0) at += (size_t)sprintf(out + at, ", ");
-        at += append(out + at, name, NAMES_COLUMNS - rest);
-        used += shown > 0 ? width : width - 2;
+        char label[LABEL_BYTES];
+        const char *name = who == &c->left ? label_of(h, c, who->names[shown], label) : who->names[shown];
+        size_t left = who->count - shown - 1, rest = left ? (size_t)snprintf(NULL, 0, " +%zu", left) : 0;
+        size_t width = width_of(name) + (shown > 0 ? 2 : 0);
+        if (shown > 0 && used + width + rest > room) break;
+        at += (size_t)sprintf(out + at, "%s%s", shown > 0 ? ", " : "", name);
+        used += width;
     }
-    if (who->count > shown)
-        snprintf(out + at, NAMES_BYTES - at, "%s%zu%s", at ? " and " : "", who->count - shown, at ? " more" : "");
+    if (who->count > shown) snprintf(out + at, NAMES_BYTES - at, at ? " +%zu" : "%zu", who->count - shown);
     return out;
 }
 
@@ -158,7 +147,7 @@ static const char *took_text(const dv_pool_history *h, bool is_plan, int64_t ms,
     return is_plan && h->under_way ? "under way" : ms < 0 ? "" : dv_duration_text(ms, out);
 }
 
-static int add_change(dv_table *to, const dv_pool_history *h, const dv_plan_change *c, bool is_plan) {
+static int add_change(dv_table *to, const dv_pool_history *h, const dv_plan_change *c, bool is_plan, size_t columns) {
     char generation[32], moved[32], age[DV_AGE_BYTES], took[DV_AGE_BYTES], joined[NAMES_BYTES], left[NAMES_BYTES];
     char *when = dv_look_utc(c->at_ms);
     if (!when) return -1;
@@ -170,8 +159,8 @@ static int add_change(dv_table *to, const dv_pool_history *h, const dv_plan_chan
                                  c->reason,
                                  moved,
                                  took_text(h, is_plan, c->took_ms, took),
-                                 names_text(h, c, &c->joined, joined),
-                                 names_text(h, c, &c->left, left)};
+                                 names_text(h, c, &c->joined, columns, joined),
+                                 names_text(h, c, &c->left, columns, left)};
     int error = dv_table_add(to, generation, cells);
     free(when);
     return error;
@@ -206,30 +195,41 @@ static int add_plan(dv_table *to, const dv_pool_history *h) {
     return error;
 }
 
-static char *print_page(const dv_pool_history *h) {
-    static const dv_column columns[] = {{.head = "GENERATION", .right = true},
-                                        {.head = "WHEN"},
-                                        {.head = "AGE", .right = true},
-                                        {.head = "REASON"},
-                                        {.head = "MOVED", .right = true},
-                                        {.head = "TOOK", .right = true},
-                                        {.head = "JOINED"},
-                                        {.head = "LEFT"}};
-    char *text = NULL;
-    size_t bytes = 0;
-    dv_table *rows = dv_table_new(columns, sizeof columns / sizeof *columns);
-    FILE *to = open_memstream(&text, &bytes);
-    int error = rows && to ? 0 : -1;
+/* Returns NULL when an allocation fails. */
+static dv_table *make_table(const dv_pool_history *h, size_t columns) {
+    static const dv_column heads[] = {{.head = "PLAN", .right = true},
+                                      {.head = "WHEN"},
+                                      {.head = "AGE", .right = true},
+                                      {.head = "REASON"},
+                                      {.head = "MOVED", .right = true},
+                                      {.head = "TOOK", .right = true},
+                                      {.head = "JOINED"},
+                                      {.head = "LEFT"}};
+    dv_table *rows = dv_table_new(heads, sizeof heads / sizeof *heads);
+    int error = rows ? 0 : -1;
     for (size_t i = 0; !error && i < h->told.count; i++) {
         error = add_hole(rows, h, i);
-        if (!error) error = add_change(rows, h, &h->told.changes[i], h->ends_with_it && i + 1 == h->told.count);
+        bool is_plan = h->ends_with_it && i + 1 == h->told.count;
+        if (!error) error = add_change(rows, h, &h->told.changes[i], is_plan, columns);
     }
     if (!error && !h->ends_with_it) error = add_hole(rows, h, h->told.count);
     if (!error && !h->ends_with_it) error = add_plan(rows, h);
-    if (!error) dv_table_print(rows, false, to);
+    if (!error) return rows;
     dv_table_free(rows);
-    if (to && (ferror(to) || fclose(to) != 0)) error = -1;
-    if (!error) return text;
+    return NULL;
+}
+
+static char *print_page(const dv_pool_history *h, size_t columns) {
+    static const dv_fit fits[] = {{0}, {.hide = 1}, {0}, {0}, {0}, {0}, {.name = true}, {.name = true, .dull = "-"}};
+    char *text = NULL;
+    size_t bytes = 0;
+    dv_table *rows = make_table(h, columns);
+    FILE *to = open_memstream(&text, &bytes);
+    bool complete = rows && to;
+    if (complete && !dv_table_print_within(rows, fits, false, columns, to)) fprintf(to, "\n" DV_COLUMNS_NOTE, columns);
+    dv_table_free(rows);
+    if (to && (ferror(to) || fclose(to) != 0)) complete = false;
+    if (complete) return text;
     free(text);
     return NULL;
 }
@@ -319,7 +319,7 @@ static cJSON *make_json(const dv_pool_history *h) {
 }
 
 static char *print(const history_options *o, const dv_pool_history *h) {
-    if (!o->json && !o->format) return print_page(h);
+    if (!o->json && !o->format) return print_page(h, dv_columns_of_output(o->wide));
     cJSON *json = make_json(h);
     if (o->json) return dv_json_line(json, json != NULL);
     char *text = json ? dv_format_print(o->format, cJSON_GetObjectItemCaseSensitive(json, "changes")) : NULL;

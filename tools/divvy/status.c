@@ -10,6 +10,7 @@
 
 #include <divvy/divvy.h>
 
+#include "columns.h"
 #include "command.h"
 #include "format.h"
 #include "item_list.h"
@@ -28,7 +29,7 @@ typedef struct {
     const char *path;
     const char *items_from, *items_command, *items_znode;
     dv_texts items;
-    int json, watch;
+    int json, watch, wide;
     const char *format_text;
     dv_format *format;
     int64_t interval_ms;
@@ -74,6 +75,7 @@ static const dv_option table[] = {
      .help = "the pause between two looks (default: 2s)",
      .min_ms = 100,
      .max_ms = 24 * 3600 * 1000},
+    DV_WIDE_OPTION(status_options, wide),
     DV_LOOK_OPTIONS(status_options, look),
     {.name = NULL},
 };
@@ -151,9 +153,10 @@ static int show(viewer *v) {
     dv_status_page before = v->page;
     v->page = (dv_status_page){.planned = false};
     const status_options *o = v->options;
-    char *text = o->json     ? dv_status_page_json(&v->status)
-                 : o->format ? dv_status_page_format(&v->status, o->format)
-                             : dv_status_page_print(&v->status, &v->page, &before, o->watch);
+    char *text = o->json ? dv_status_page_json(&v->status)
+                 : o->format
+                     ? dv_status_page_format(&v->status, o->format)
+                     : dv_status_page_print(&v->status, &v->page, &before, o->watch, dv_columns_of_output(o->wide));
     dv_status_page_free(&before);
     int code = text ? 0 : out_of_memory();
     if (text && (o->json || o->format)) dv_output_write(&v->output, text, strlen(text));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "columns.h"
 #include "status_plan.h"
 #include "table_json.h"
 #include "text.h"
@@ -17,6 +18,9 @@ static const dv_column member_columns[] = {
     {"PID", true, false},     {"SINCE", false, false}, {"ITEMS", true, false},
 };
 
+static const dv_fit member_fits[] = {{.name = true}, {.dull = "divvy"}, {.name = true, .hide = 3},
+                                     {.hide = 2},    {.hide = 1},       {.hide = 0}};
+
 /* Where there is a plan. */
 static const dv_column planned_columns[] = {
     {"MEMBER", false, false}, {"KIND", false, false},  {"HOST", false, false},   {"PID", true, false},
@@ -24,16 +28,26 @@ static const dv_column planned_columns[] = {
     {"ZONE", false, false},   {"STATE", false, false},
 };
 
+static const dv_fit planned_fits[] = {
+    {.name = true}, {.dull = "divvy", .hide = 5}, {.name = true, .hide = 3},   {.hide = 2},   {.hide = 1}, {.hide = 0},
+    {.hide = 0},    {.dull = "1000", .hide = 4},  {.dull = "-", .name = true}, {.dull = "-"},
+};
+
 static const dv_column item_columns[] = {
     {"ITEM", false, false}, {"OWNER", false, false},  {"TOKEN", true, false},
     {"AGE", true, true},    {"WAITING", true, false},
 };
 
-/* Likewise. */
+static const dv_fit item_fits[] = {{.name = true}, {.name = true}, {.hide = 0}, {.hide = 0}, {.dull = "0"}};
+
+/* Where there is a plan. */
 static const dv_column planned_item_columns[] = {
     {"ITEM", false, false}, {"OWNER", false, false}, {"NEXT", false, false},
     {"TOKEN", true, false}, {"AGE", true, true},     {"WAITING", true, false},
 };
+
+static const dv_fit planned_item_fits[] = {{.name = true}, {.name = true}, {.dull = "-", .name = true},
+                                           {.hide = 0},    {.hide = 0},    {.dull = "0"}};
 
 static const char *kind_name(const dv_status_member *m) {
     return m->kazoo ? "kazoo" : "divvy";
@@ -127,20 +141,43 @@ static void print_summary(const dv_status *status, FILE *to) {
     free(path);
 }
 
-char *dv_status_page_print(const dv_status *status, dv_status_page *page, const dv_status_page *before, bool marks) {
+/* Prints what is said of the whole pool, a line each, wrapped. Returns 0, or -1 when an allocation fails. */
+static int print_heading(const dv_status *status, size_t columns, FILE *to) {
+    enum { INDENT = 4 };
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *lines = open_memstream(&text, &bytes);
+    if (!lines) return -1;
+    print_summary(status, lines);
+    dv_status_plan_print(status, lines);
+    bool complete = !ferror(lines);
+    complete = fclose(lines) == 0 && complete;
+    char *rest = text;
+    for (char *line; complete && (line = strsep(&rest, "\n")) && *line;) dv_text_wrap(line, 0, INDENT, columns, to);
+    free(text);
+    return complete ? 0 : -1;
+}
+
+/* Prints both tables. Returns whether they are whole. */
+static bool print_tables(const dv_status *status, const dv_status_page *page, bool marks, size_t columns, FILE *to) {
+    if (status->member_count || status->entry_count) fputs("\n", to);
+    bool whole = dv_table_print_within(page->members, page->planned ? planned_fits : member_fits, marks, columns, to);
+    if (status->item_count) fputs("\n", to);
+    return dv_table_print_within(page->items, page->planned ? planned_item_fits : item_fits, marks, columns, to) &&
+           whole;
+}
+
+char *dv_status_page_print(const dv_status *status, dv_status_page *page, const dv_status_page *before, bool marks,
+                           size_t columns) {
     char *text = NULL;
     size_t bytes = 0;
     dv_status_page_free(page);
     if (fill(status, page, before) != 0) return NULL;
     FILE *to = open_memstream(&text, &bytes);
     if (!to) return NULL;
-    print_summary(status, to);
-    dv_status_plan_print(status, to);
-    if (status->member_count || status->entry_count) fputs("\n", to);
-    dv_table_print(page->members, marks, to);
-    if (status->item_count) fputs("\n", to);
-    dv_table_print(page->items, marks, to);
-    bool complete = !ferror(to);
+    bool complete = print_heading(status, columns, to) == 0;
+    if (complete && !print_tables(status, page, marks, columns, to)) fprintf(to, "\n" DV_COLUMNS_NOTE, columns);
+    complete = complete && !ferror(to);
     if (fclose(to) == 0 && complete) return text;
     free(text);
     return NULL;

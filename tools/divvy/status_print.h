@@ -12,9 +12,10 @@ typedef struct {
     bool planned; /* `members` tells what the plan says of them, too */
 } dv_status_page;
 
-/* Makes the page, with marks of what differs from `before` where `marks`. Text to free(), or NULL when an
- * allocation fails. The former contents of `page` are freed. */
-char *dv_status_page_print(const dv_status *status, dv_status_page *page, const dv_status_page *before, bool marks);
+/* Makes the page, on lines of `columns` columns (columns.h), with marks of what differs from `before` where `marks`.
+ * Text to free(), or NULL when an allocation fails. The former contents of `page` are freed. */
+char *dv_status_page_print(const dv_status *status, dv_status_page *page, const dv_status_page *before, bool marks,
+                           size_t columns);
 void dv_status_page_free(dv_status_page *page);
 
 /* The same as one JSON object on one line. */

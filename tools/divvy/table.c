@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "columns.h"
 #include "text.h"
 
 typedef struct {
@@ -119,56 +120,127 @@ int dv_table_compare(dv_table *table, const dv_table *before) {
 
 /* ---- printing ---- */
 
-/* Returns whether terminals give the character two columns: the blocks of East Asian scripts and of pictures. */
-static bool is_wide(const char *character, size_t bytes) {
-    const unsigned char *b = (const unsigned char *)character;
-    if (bytes == 4) return b[0] == 0xf0 && (b[1] >= 0xa0 || (b[1] == 0x9f && b[2] >= 0x8c && b[2] <= 0xab));
-    if (bytes != 3) return false;
-    unsigned code = (b[0] & 15u) << 12 | (b[1] & 63u) << 6 | (b[2] & 63u);
-    return (code >= 0x1100 && code <= 0x115f) || (code >= 0x2e80 && code <= 0xa4cf) ||
-           (code >= 0xac00 && code <= 0xd7a3) || (code >= 0xf900 && code <= 0xfaff) ||
-           (code >= 0xfe30 && code <= 0xfe6f) || (code >= 0xff00 && code <= 0xff60);
-}
+enum { COLUMNS_MAX = 16, GAP = 2 };
 
-size_t dv_character_width(const char *character, size_t bytes) {
-    return is_wide(character, bytes) ? 2 : 1;
-}
+/* How a table is printed: how wide each column is, and which are left out. */
+typedef struct {
+    const dv_table *table;
+    const dv_fit *fits;
+    bool marks;
+    size_t columns; /* of the screen */
+    size_t widths[COLUMNS_MAX];
+    bool hidden[COLUMNS_MAX];
+} layout;
 
-static size_t width_of(const char *text) {
-    size_t width = 0;
-    for (size_t bytes; (bytes = dv_text_character_bytes(text)) > 0; text += bytes)
-        width += dv_character_width(text, bytes);
-    return width;
-}
-
-static void print_cells(const dv_table *table, const char *const *cells, const size_t *widths, FILE *to) {
+static void measure(layout *l) {
+    const dv_table *table = l->table;
     for (size_t i = 0; i < table->column_count; i++) {
-        int gap = (int)(widths[i] - width_of(cells[i]));
-        bool last = i + 1 == table->column_count;
-        if (table->columns[i].right) fprintf(to, "%*s%s", gap, "", cells[i]);
-        else fprintf(to, "%s%*s", cells[i], last ? 0 : gap, "");
-        fputs(last ? "\n" : "  ", to);
+        l->widths[i] = dv_text_width(table->columns[i].head);
+        for (size_t k = 0; k < table->count; k++) {
+            size_t width = dv_text_width(table->rows[k].cells[i]);
+            if (width > l->widths[i]) l->widths[i] = width;
+        }
     }
+}
+
+static bool fit(const layout *l) {
+    size_t width = l->marks ? GAP : 0, shown = 0;
+    for (size_t i = 0; i < l->table->column_count; i++) {
+        if (l->hidden[i]) continue;
+        width += l->widths[i] + (shown ? GAP : 0);
+        shown++;
+    }
+    return l->columns == DV_COLUMNS_ALL || width <= l->columns;
+}
+
+/* Returns whether the column says in no row more than is to be expected. */
+static bool is_dull(const layout *l, size_t i) {
+    if (!l->fits[i].dull) return false;
+    for (size_t k = 0; k < l->table->count; k++) {
+        if (strcmp(l->table->rows[k].cells[i], l->fits[i].dull) != 0) return false;
+    }
+    return true;
+}
+
+/* Narrows columns until the lines fit, the widest first, and none to less than `least`. */
+static bool narrow(layout *l, bool names_only, size_t least) {
+    while (!fit(l)) {
+        size_t widest = COLUMNS_MAX;
+        for (size_t i = 0; i < l->table->column_count; i++) {
+            bool eligible = !l->hidden[i] && (l->fits[i].name || !names_only) && l->widths[i] > least;
+            if (eligible && (widest == COLUMNS_MAX || l->widths[i] > l->widths[widest])) widest = i;
+        }
+        if (widest == COLUMNS_MAX) return false;
+        l->widths[widest]--;
+    }
+    return true;
+}
+
+/* Hides the column that goes first of those that may. Returns false when there is none. */
+static bool hide_next(layout *l) {
+    size_t next = COLUMNS_MAX;
+    for (size_t i = 0; i < l->table->column_count; i++) {
+        if (l->hidden[i] || l->fits[i].hide == 0) continue;
+        if (next == COLUMNS_MAX || l->fits[i].hide < l->fits[next].hide) next = i;
+    }
+    if (next < COLUMNS_MAX) l->hidden[next] = true;
+    return next < COLUMNS_MAX;
+}
+
+/* Makes the lines fit: without columns that say nothing, then with shorter names, then without more columns. */
+static void lay_out(layout *l) {
+    enum { READABLE = 16, SHORT = 8, SHORTEST = 3 };
+    measure(l);
+    for (size_t i = 0; i < l->table->column_count && !fit(l); i++) l->hidden[i] = is_dull(l, i);
+    while (!narrow(l, true, READABLE)) {
+        bool fewer = hide_next(l);
+        if (!fewer && (narrow(l, true, SHORT) || narrow(l, false, SHORTEST))) return;
+        if (!fewer) return;
+        measure(l);
+    }
+}
+
+static void print_cells(const layout *l, const char *const *cells, FILE *to) {
+    size_t last = l->table->column_count;
+    while (last > 0 && l->hidden[last - 1]) last--;
+    for (size_t i = 0; i < last; i++) {
+        if (l->hidden[i]) continue;
+        char *text = dv_text_shorten(cells[i], l->widths[i]);
+        const char *shown = text ? text : "?";
+        int gap = (int)(l->widths[i] - dv_text_width(shown));
+        if (l->table->columns[i].right) fprintf(to, "%*s%s", gap, "", shown);
+        else fprintf(to, "%s%*s", shown, i + 1 == last ? 0 : gap, "");
+        fputs(i + 1 == last ? "\n" : "  ", to);
+        free(text);
+    }
+}
+
+static bool is_whole(const layout *before, const layout *l) {
+    for (size_t i = 0; i < l->table->column_count; i++) {
+        if (l->hidden[i] || l->widths[i] < before->widths[i]) return false;
+    }
+    return true;
+}
+
+bool dv_table_print_within(const dv_table *table, const dv_fit *fits, bool marks, size_t columns, FILE *to) {
+    layout l = {.table = table, .fits = fits, .marks = marks, .columns = columns}, whole = l;
+    const char *heads[COLUMNS_MAX];
+    if (table->count == 0 || table->column_count > COLUMNS_MAX) return true;
+    measure(&whole);
+    lay_out(&l);
+    for (size_t i = 0; i < table->column_count; i++) heads[i] = table->columns[i].head;
+    if (marks) fputs("  ", to);
+    print_cells(&l, heads, to);
+    for (size_t k = 0; k < table->count; k++) {
+        if (marks) fprintf(to, "%c ", table->rows[k].mark);
+        print_cells(&l, (const char *const *)table->rows[k].cells, to);
+    }
+    return is_whole(&whole, &l);
 }
 
 void dv_table_print(const dv_table *table, bool marks, FILE *to) {
-    size_t widths[16] = {0};
-    const char *heads[16];
-    if (table->count == 0 || table->column_count > 16) return;
-    for (size_t i = 0; i < table->column_count; i++) {
-        heads[i] = table->columns[i].head;
-        widths[i] = width_of(heads[i]);
-        for (size_t k = 0; k < table->count; k++) {
-            size_t width = width_of(table->rows[k].cells[i]);
-            if (width > widths[i]) widths[i] = width;
-        }
-    }
-    if (marks) fputs("  ", to);
-    print_cells(table, heads, widths, to);
-    for (size_t k = 0; k < table->count; k++) {
-        if (marks) fprintf(to, "%c ", table->rows[k].mark);
-        print_cells(table, (const char *const *)table->rows[k].cells, widths, to);
-    }
+    static const dv_fit fits[COLUMNS_MAX];
+    dv_table_print_within(table, fits, marks, DV_COLUMNS_ALL, to);
 }
 
 const char *dv_age_text(int64_t ms, char out[DV_AGE_BYTES]) {

@@ -32,8 +32,16 @@ int dv_table_compare(dv_table *table, const dv_table *before);
 /* Prints heads and rows, with a column for the marks in front if `marks`. Nothing when there are no rows. */
 void dv_table_print(const dv_table *table, bool marks, FILE *to);
 
-/* Returns how many columns of a terminal a character of so many bytes takes. */
-size_t dv_character_width(const char *character, size_t bytes);
+/* How a column gives way where lines are too long: in this order. */
+typedef struct {
+    const char *dull; /* a column that has this in all rows is left out; NULL: none is dull */
+    bool name;        /* cells are shortened in their middle */
+    int hide;         /* the column is left out, the lowest number first; 0: never */
+} dv_fit;
+
+/* The same with lines of at most `columns` columns (columns.h); `fits` has one for each column. Returns whether all was
+ * printed as it is. */
+bool dv_table_print_within(const dv_table *table, const dv_fit *fits, bool marks, size_t columns, FILE *to);
 
 /* "12s", "3m12s", "5h07m", "2d04h"; "0s" for what is negative, as clocks differ. */
 enum { DV_AGE_BYTES = 32 };

@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "table.h"
+#include "columns.h"
 #include "text.h"
 
 /* Sequences that every terminal since the VT100 obeys. */
