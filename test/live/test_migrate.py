@@ -55,38 +55,28 @@ def group(folder):
 
 def latch(folder):
     """Of two one leads, and the other does when the first has ended."""
-    programs = [subprocess.Popen([os.path.join(folder, "latch"), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                 text=True) for name in ("anna", "bert")]
-    try:
-        elected = []
-        for program in programs:
-            reader = os.fdopen(os.dup(program.stdout.fileno()))
-            os.set_blocking(reader.fileno(), False)
-            elected.append(reader)
+    with tempfile.TemporaryDirectory(prefix="divvy-migrate-") as place:
+        said = [pathlib.Path(place, name) for name in ("anna", "bert")]
+        programs = []
+        for path in said:
+            with path.open("w", encoding="utf-8") as output:
+                programs.append(subprocess.Popen([os.path.join(folder, "latch"), path.name], stdin=subprocess.PIPE,
+                                                 stdout=output))
 
-        def leader():
-            for i, reader in enumerate(elected):
-                if re.match(r"elected, token \d+$", reader.readline()):
-                    return [i]
-            return None
-        found = []
-        wait_for(lambda: found or found.extend(leader() or ()) or found, "one leads")
-        first, second = programs[found[0]], programs[1 - found[0]]
-        check(not elected[1 - found[0]].readline(), "one leads at a time")
-        first.stdin.close()
-        check(first.wait(DEADLINE_S) == 0, "a clean end")
-        later = []
-        wait_for(lambda: later or later.extend(leader() or ()) or later, "the other one leads")
-        check(later == [1 - found[0]], "the other one leads")
-        second.stdin.close()
-        check(second.wait(DEADLINE_S) == 0, "a clean end")
-        for reader in elected:
-            reader.close()
-    finally:
-        for program in programs:
-            program.kill()
-            program.wait()
-            program.stdout.close()
+        def leads():
+            return [bool(re.fullmatch(r"elected, token \d+\n", path.read_text(encoding="utf-8"))) for path in said]
+        try:
+            wait_for(lambda: any(leads()), "one leads")
+            check(leads().count(True) == 1, "one leads at a time")
+            first = leads().index(True)
+            for i in (first, 1 - first):
+                wait_for(lambda i=i: leads()[i], "the other one leads")
+                programs[i].stdin.close()
+                check(programs[i].wait(DEADLINE_S) == 0, "a clean end")
+        finally:
+            for program in programs:
+                program.kill()
+                program.wait()
 
 
 class Shell:
