@@ -186,6 +186,33 @@ def test_objects(package):
     asyncio.run(main())
 
 
+# A keyword that a call does not have is answered with where it belongs, with its name here, or with the nearest one.
+@pytest.mark.parametrize("package", [divvy, aio])
+def test_keywords(package):
+    async def main():
+        client = package.Client(**NOBODY)
+        partitioner = client.partitioner("/a", ["a"])
+        calls = [
+            (lambda: package.Client(weight=1), r"Client\(\) has no keyword 'weight': client.partitioner\(\) has it"),
+            (lambda: client.partitioner("/a", ["a"], ensemble_tick_ms=1), rf"{package.__name__}.Client\(\) has it"),
+            (lambda: client.lock("/a", rejoin=True), r"Lock\(\) has no keyword 'rejoin': client.partitioner\(\) has"),
+            (lambda: client.lock("/a", limit=2), r"client.semaphore\(\) has it"),
+            (lambda: client.party("/a", container=True), r"lock\(\) and .*semaphore\(\) and .*election\(\) have it"),
+            (lambda: package.Client(session_timeout_ms=1), "'session_timeout' it is here, in seconds"),
+            (lambda: package.Client(rejoin_delay_ms=1), r"partitioner\(\) has 'rejoin_delay', in seconds"),
+            (lambda: package.Client(session_timout=1), "did you mean 'session_timeout'"),
+            (lambda: client.party("/a", colour=1), "it has path, identifier, shallow"),
+            (lambda: client.partitioner("/a", ["a"], prepare=print), r"partitioner.run\(\) has it"),
+            (lambda: partitioner.run(print, rejoin=True), r"Partitioner.run\(\) has .*: client.partitioner\(\) has it"),
+        ]
+        for call, message in calls:
+            with pytest.raises(TypeError, match=message):
+                call()
+        assert isinstance(package.Party(client, path="/a"), package.Party)
+        client.close()
+    asyncio.run(main())
+
+
 # So do the pure functions.
 def test_assign():
     async def main():

@@ -176,7 +176,7 @@ def test_prepare(server, path):
     run(main())
 
 
-# A worker that raises is started again, or ends the run; one that cancels itself has failed; a plain function is refused.
+# A worker that raises, or cancels itself, is started again, or ends the run; a plain function is refused.
 def test_errors(server, path, caplog):
     async def main():
         begun = []

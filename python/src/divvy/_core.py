@@ -28,6 +28,7 @@ from divvy._cffi import ffi, lib
 from divvy._arguments import client as check_client
 from divvy._arguments import encode, integer, milliseconds, number
 from divvy._box import Box, Unique, empty_all, gone
+from divvy._keywords import checked_init
 from divvy.errors import Busy, Closed, make_error
 
 NULL = ffi.NULL
@@ -150,6 +151,10 @@ class Handle(Unique):
     _box = Box()  # of one whose making has failed
     _destroyer: Destroyer
     _manual = False  # whether an event loop makes the calls
+
+    def __init_subclass__(cls) -> None:
+        if "__init__" in cls.__dict__:
+            setattr(cls, "__init__", checked_init(cls.__init__))
 
     def __init__(self) -> None:
         self._forks = _forks

@@ -33,6 +33,7 @@ from divvy._arguments import (
 from divvy._box import Box, Unique, gone
 from divvy._cffi import ffi, lib
 from divvy._core import Config, Handle, array, callback, find, report, text
+from divvy._keywords import checked
 from divvy.errors import TimedOut, make_error
 
 if TYPE_CHECKING:
@@ -332,6 +333,7 @@ class Partitioner(BasePartitioner):
         flags = lib.DIVVY_LEAVE_WORKING if flag("working", working) else 0
         self._wait(lib.divvy_partitioner_leave, flags, milliseconds(timeout))
 
+    @checked
     def run(self, worker: Callable[[Job], object], *, prepare: Optional[Callable[[str], object]] = None,
             stop: Optional[threading.Event] = None, signals: Optional[bool] = None, restart: str = "always",
             on_error: str = "log", backoff: float = 0.1, backoff_max: float = 30.0, hand_over: bool = True,

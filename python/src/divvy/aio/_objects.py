@@ -8,6 +8,7 @@ from divvy._arguments import encode, flag, integer, maybe_encode, milliseconds, 
 from divvy._cffi import ffi, lib
 from divvy._core import NULL, callback
 from divvy._held import BaseHeld
+from divvy._keywords import checked
 from divvy.aio._client import Answer, Waits, wait
 from divvy.election import BaseElection, Leader, leader_of
 from divvy.errors import Error
@@ -117,6 +118,7 @@ class Partitioner(BasePartitioner, Waits):
         flags = lib.DIVVY_LEAVE_WORKING if flag("working", working) else 0
         await self._run(wait, lib.divvy_partitioner_leave, flags, milliseconds(timeout))
 
+    @checked
     async def run(self, worker: Callable[[Job], Awaitable[object]], *,
                   prepare: Optional[Callable[[str], Awaitable[object]]] = None, stop: Optional[asyncio.Event] = None,
                   grace: float = 10.0, signals: Optional[bool] = None, restart: str = "always", on_error: str = "log",

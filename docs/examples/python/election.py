@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""One of many leads, and everybody knows who. SPDX-License-Identifier: Apache-2.0
+
+Try it: run this in three terminals with different names, then stop the one that leads with Ctrl-C, or kill it. Enter
+asks the leader, this one or another, to step down.
+
+    export DIVVY_ENSEMBLE_TICK_MS=2000     # the servers' tickTime, or more
+    election.py 127.0.0.1:2181 /example-election alice
+
+The callbacks come one at a time, in a thread of the library's. So a leader's work has a thread of its own, and ends
+when it no longer leads. Its token is greater than that of every earlier leader.
+"""
+import signal
+import sys
+import threading
+from typing import Optional
+
+import divvy
+
+
+class Work:
+    """What a leader does. Another may lead soon after `end()` has returned."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self._thread: Optional[threading.Thread] = None
+
+    def begin(self, token: int) -> None:
+        self._stop.clear()
+        self._thread = threading.Thread(target=self._run, args=(token,))
+        self._thread.start()
+
+    def _run(self, token: int) -> None:
+        print("I lead, under", token, flush=True)
+        while not self._stop.wait(0.2):
+            pass  # a piece of work
+
+    def end(self) -> None:
+        if self._thread:
+            self._stop.set()
+            self._thread.join()
+            self._thread = None
+            print("I no longer lead", flush=True)
+
+
+def take_part(client: divvy.Client, path: str, name: str) -> None:
+    work = Work()
+
+    def step_down(election: divvy.Election, who: bytes) -> None:
+        print("somebody asks me to step down, and I do", flush=True)
+        work.end()
+        election.resign()
+        election.stand()  # at the end of the queue
+
+    election = client.election(
+        path, data=name, on_elected=lambda _, token: work.begin(token), on_lost=lambda _: work.end(),
+        on_leader=lambda _, leader: print(leader.data.decode() if leader else "nobody", "leads", flush=True),
+        on_step_down=step_down)
+    election.stand()
+    try:
+        for line in sys.stdin:
+            try:
+                election.ask_step_down(10)
+            except divvy.Error as error:
+                print("the leader stays:", error, flush=True)
+    except KeyboardInterrupt:
+        pass
+    work.end()  # before the place is given up
+    election.close()
+
+
+def main() -> None:
+    if len(sys.argv) != 4:
+        print("usage: election.py HOSTS PATH NAME", file=sys.stderr)
+        sys.exit(2)
+    hosts, path, name = sys.argv[1:]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+    try:
+        with divvy.Client(hosts) as client:
+            client.wait_connected(10)
+            take_part(client, path, name)
+    except divvy.Error as error:
+        sys.exit(f"election.py: {error}")
+
+
+if __name__ == "__main__":
+    main()
