@@ -1,6 +1,8 @@
 """Signals, forks, and the end of the interpreter. SPDX-License-Identifier: Apache-2.0"""
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -233,3 +235,19 @@ def test_closed_while_used(make_client, path):
             thread.join(DEADLINE_S)
             assert not thread.is_alive()
     assert faults == []
+
+
+# With a death watch what a killed process held is free at once, and not after its session's timeout.
+def test_death_watch(server, client, path):
+    program = f"""
+import divvy, os, signal
+client = divvy.Client(session_timeout=30, death_watch=True, failover_delay=0.01)
+client.lock({path!r}).acquire({DEADLINE_S})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    environment = {**os.environ, "DIVVY_LIBEXEC": os.environ["DIVVY_BUILD_DIR"] + "/tools"}
+    done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
+    began = time.monotonic()
+    client.lock(path).acquire(DEADLINE_S)
+    assert time.monotonic() - began < 10  # a session of 30 s lives for 20 s after its last sign of life, at least

@@ -80,7 +80,8 @@ class BaseClient(Handle):
                  tls_key_file: Optional[str] = None, tls_key_password_file: Optional[str] = None,
                  sasl_mechanism: Optional[str] = None, sasl_user: Optional[str] = None,
                  sasl_password_file: Optional[str] = None, sasl_service: Optional[str] = None,
-                 sasl_host: Optional[str] = None, tokens_checked: bool = False) -> None:
+                 sasl_host: Optional[str] = None, tokens_checked: bool = False, death_watch: bool = False,
+                 failover_delay: Optional[float] = None) -> None:
         super().__init__()
         self._on_session, self._on_warning, self._on_log = on_session, on_warning, on_log
         self._hosts = hosts or os.environ.get("DIVVY_CONNECT") or "127.0.0.1:2181"
@@ -93,12 +94,12 @@ class BaseClient(Handle):
                    tls_key_file=tls_key_file, tls_key_password_file=tls_key_password_file,
                    sasl_mechanism=sasl_mechanism, sasl_user=sasl_user, sasl_password_file=sasl_password_file,
                    sasl_service=sasl_service, sasl_host=sasl_host, user=self._user,
-                   tokens_checked=flag("tokens_checked", tokens_checked),
+                   tokens_checked=flag("tokens_checked", tokens_checked), death_watch=flag("death_watch", death_watch),
                    on_log=given("on_log", on_log, lib.divvy_py_log) or lib.divvy_py_log,
                    interrupted=lib.divvy_py_interrupted,
                    on_session=given("on_session", on_session, lib.divvy_py_session),
                    on_warning=given("on_warning", on_warning, lib.divvy_py_warning))
-        config.set_ms(session_timeout=session_timeout)
+        config.set_ms(session_timeout=session_timeout, failover_delay=failover_delay)
         self._closer = Closer()
         self._make(lib.divvy_client_open, self._closer, config.c)
         self._closer.opened()
