@@ -1,85 +1,101 @@
-"""The programs of docs/python.md run. SPDX-License-Identifier: Apache-2.0"""
-import asyncio
+"""The programs of docs/python.md and docs/guide.md run as they stand. SPDX-License-Identifier: Apache-2.0
+
+The hosts of the page are replaced by the server's, with a chroot of the test's own. Nothing else is.
+"""
+import os
 import re
-import textwrap
-import threading
+import signal
+import subprocess
+import sys
 
-from conftest import DEADLINE_S, ROOT, wait_for
+import pytest
 
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / "python.md").read_text(), re.M | re.S)
+from conftest import DEADLINE_S, ROOT
 
-
-class Job:
-    """Work on one queue, which ends a moment after it is told to stop."""
-
-    def __init__(self, queue, token):
-        self.queue, self.token, self.stopping = queue, token, False
-
-    def stop(self):
-        self.stopping = True
-
-    def runs(self):
-        return not self.stopping
+HOSTS = "zk1:2181,zk2:2181,zk3:2181"
 
 
-class Flag:
-    """What a program's loop ends by."""
-
-    def __init__(self):
-        self.event = threading.Event()
-
-    def __bool__(self):
-        return self.event.is_set()
-
-
-# The loop of the page divides a pool with another member, and ends.
-def test_loop(server, path):
-    members = []
-    queues = ["a", "b", "c", "d"]
-    text = BLOCKS[0].replace("zk1:2181,zk2:2181,zk3:2181", server.connect).replace("/work_queues", path)
-    text = text.replace("ensemble_tick_ms=2000", "ensemble_tick_ms=100").replace("jobs = [job ", "jobs[:] = [job ")
-    assert text.count(path) == 1 and server.connect in text and "jobs[:]" in text
-
-    def start():
-        jobs, stopping = [], Flag()
-
-        def start_job(queue, token):
-            if not any(job.queue == queue for job in jobs):
-                jobs.append(Job(queue, token))
-        names = {"queues": queues, "jobs": jobs, "stopping": stopping, "start_job": start_job,
-                 "stop_all_jobs_and_wait": jobs.clear}
-        thread = threading.Thread(target=exec, args=(text, names))
-        thread.start()
-        members.append((thread, jobs, stopping))
-
-    def shares():
-        return [sorted(job.queue for job in list(jobs)) for _, jobs, _ in members]
-    start()
-    wait_for(lambda: shares() == [queues], "one has all")
-    start()
-    wait_for(lambda: list(map(len, shares())) == [2, 2] and sorted(sum(shares(), [])) == queues, "each has half")
-    for thread, _, stopping in members:
-        stopping.event.set()
-        thread.join(DEADLINE_S)
-        assert not thread.is_alive()
+def blocks(page):
+    """Returns the programs of a page, each with the heading above it."""
+    found = []
+    for section in re.split(r"^## ", (ROOT / "docs" / page).read_text(), flags=re.M):
+        title = section.split("\n", 1)[0]
+        found += [(title, block) for block in re.findall(r"^```python\n(.*?)^```$", section, re.M | re.S)]
+    return found
 
 
-# The program for asyncio runs.
-def test_asyncio(server, path):
-    body = "shares.append(view.partition.items())\n            if len(shares[-1]) == 2: await p.finish(5)\n"
-    text = textwrap.indent(re.sub(r"\.\.\. .*\n", body, BLOCKS[1].replace("/work_queues", path)), "    ")
-    shares, reports = [], []
-
-    async def make_report(token):
-        reports.append(token)
-    names = {"queues": ["a", "b"], "stop": None, "make_report": make_report, "shares": shares}
-    exec(f"async def main():\n{text}", names)
-    asyncio.run(asyncio.wait_for(names["main"](), DEADLINE_S))
-    assert reports[0] > 0 and ["a", "b"] in shares
+BLOCKS = blocks("python.md") + [pair for pair in blocks("guide.md") if pair[0] == "The same in Python"]
 
 
-# What the page says that is imported can be.
-def test_imports():
-    names = {}
-    exec(BLOCKS[2], names)
-    assert {"KazooClient", "SetPartitioner"} < set(names)
+def begin(block, server, path, folder):
+    connect = server.connect + path
+    (folder / "program.py").write_text(block.replace(HOSTS, connect))
+    return subprocess.Popen([sys.executable, "-u", folder / "program.py"], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env={**os.environ, "DIVVY_CONNECT": connect})
+
+
+# The page has these programs, and each runs here.
+def test_complete():
+    assert [title for title, _ in BLOCKS] == ["A member of a pool", "A member of a pool", "Warnings, log, metrics",
+                                              "A lock", "asyncio", "asyncio", "In kazoo's place", "The same in Python"]
+    for title, block in BLOCKS:
+        assert (HOSTS in block) is (title not in ("In kazoo's place", "The same in Python"))
+
+
+# Each program works; a pool works on all items, ends by SIGTERM in an orderly way, and leaves nothing.
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_program(server, path, tmp_path, number):
+    title, block = BLOCKS[number]
+    program = begin(block, server, path, tmp_path)
+    try:
+        if ".partitioner(" in block:
+            items = set(re.search(r"\[(\".*?)\]", block)[1].replace('"', "").split(", "))
+            seen = set()
+            while seen != items:
+                line = program.stdout.readline()
+                assert line, program.stderr.read()
+                item, token = line.split()[:2]
+                assert item in items and int(token) > 0
+                seen.add(item)
+            program.send_signal(signal.SIGTERM)
+        out, err = program.communicate(timeout=DEADLINE_S)
+        assert program.returncode == 0, err
+    finally:
+        program.kill()
+        program.communicate()
+    if title == "Warnings, log, metrics":
+        assert "divvy_build_info" in out and out.rstrip().endswith("# EOF") and "INFO:divvy:" in err
+    else:
+        assert err == ""
+    if "client.lock(" in block:
+        assert re.fullmatch(r"report \d+\n", out)
+    assert not [node for node in server.ephemerals() if node.startswith(path + "/")]
+
+
+# Two members of the page's first program, and of the one for asyncio, share its items, and each has one worker.
+@pytest.mark.parametrize("number", [0, 4])
+def test_two(server, path, tmp_path, number):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+    first = begin(BLOCKS[number][1], server, path, folders[0])
+    second = None
+    try:
+        assert int(first.stdout.readline().split()[1]) > 0
+        second = begin(BLOCKS[number][1], server, path, folders[1])
+        moved = second.stdout.readline().split()  # so the first has confirmed its RELEASE
+        assert moved, second.stderr.read()
+        first.send_signal(signal.SIGINT)
+        out, err = first.communicate(timeout=DEADLINE_S)
+        assert (first.returncode, err) == (0, "")
+        tokens = [int(line.split()[1]) for line in out.splitlines() if line.split()[0] == moved[0]]
+        assert all(token < int(moved[1]) for token in tokens)
+        seen = {moved[0]}
+        while len(seen) < 3:
+            seen.add(second.stdout.readline().split()[0])
+        second.send_signal(signal.SIGTERM)
+        assert second.communicate(timeout=DEADLINE_S)[1] == "" and second.returncode == 0
+    finally:
+        for program in filter(None, (first, second)):
+            program.kill()
+            program.communicate()

@@ -84,9 +84,9 @@ class Semaphore(BaseSemaphore, Held):
 class Partitioner(BasePartitioner, Waits):
     """One member's part in a pool: :class:`divvy.Partitioner`.
 
-    `async for view in partitioner` gives a :class:`View` at once, and after each change. It ends behind FAILURE. The
-    loop stops the work on what a view lacks, or shows as revoked; in RELEASE, when that has ended, it calls
-    `release_set(view.state_id)`; it starts work on the rest. Changes that come faster than views are taken are one.
+    `run()` is the whole loop of a member. `async for view in partitioner` gives a :class:`View` at once, and after each
+    change. It ends behind FAILURE. Changes that come faster than views are taken are one. The end of a user's job is no
+    change: who works by such views looks again then, and calls `release_set(view.state_id)` when all have ended.
     """
 
     def _prepare(self) -> None:
