@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,13 +172,8 @@ int dv_guardian_fd(const dv_guardian *guardian) {
     return guardian->ended ? -1 : guardian->socket;
 }
 
-static bool forker_has_ended(const dv_guardians *guardians) {
-    struct pollfd fd = {.fd = guardians->control};
-    return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLHUP | POLLERR));
-}
-
 /* Kills all that comes from us but for guardians that live, with what they guard. One that has not told of its start is
- * not known: it dies, too, which is safe. */
+ * not known: it dies, too, which is safe. So does a forker: while it has not ended, its children are not ours. */
 static void sweep(const dv_guardians *guardians) {
     pid_t *spared = calloc(guardians->count + 1, sizeof *spared);
     dv_descent strays = {.spared = spared};
@@ -193,13 +187,13 @@ static void sweep(const dv_guardians *guardians) {
     free(spared);
 }
 
-/* Rule G4. Kills what is left after the guardian itself was killed. The forker of several has done so before it let its
- * end of the socket go, if it lives. */
+/* Rule G4. Kills what is left after the guardian was killed, and the forker, if there is one besides, has not said that
+ * it has done so: then that was killed, too. */
 static void kill_what_is_left(const dv_guardian *guardian) {
     assert(guardian->ended);
     assert(guardian->command == 0 || guardian->command > 1); /* -1 would be all processes. */
     if (guardian->command > 0) kill(-guardian->command, SIGKILL);
-    if (guardian->only || forker_has_ended(guardian->home)) sweep(guardian->home);
+    sweep(guardian->home);
 }
 
 static bool is_last(dv_guardian_kind kind) {
@@ -224,9 +218,10 @@ int dv_guardian_read(dv_guardian *guardian, dv_guardian_event *out) {
     /* It has ended while an order was under way, which is told once, before what it had to say. */
     if (bytes < 0 && errno == ECONNRESET) bytes = recv(guardian->socket, out, sizeof *out, MSG_DONTWAIT);
     if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
-    if (bytes != (ssize_t)sizeof *out) *out = (dv_guardian_event){.kind = DV_GUARDIAN_DIED};
+    bool told = bytes == (ssize_t)sizeof *out;
+    if (!told) *out = (dv_guardian_event){.kind = DV_GUARDIAN_DIED};
     take(guardian, out);
-    if (out->kind == DV_GUARDIAN_DIED) kill_what_is_left(guardian);
+    if (!told) kill_what_is_left(guardian);
     return 1;
 }
 

@@ -106,7 +106,7 @@ typedef struct {
     dv_guardian_home home;
     dv_watcher watcher;
     pid_t *guardians;
-    int *sockets; /* theirs, which we hold too: our parent sees that one was killed once we have swept */
+    int *sockets; /* theirs, which we hold too, for tell_swept() */
     size_t guardian_count;
     int *unswept; /* those of guardians that were killed, and what they guarded may be there still */
     size_t unswept_count;
@@ -217,13 +217,23 @@ static bool reap(forker *f) {
     return pid == 0;
 }
 
+/* Tells our parent that guardians were killed, and that nothing is left of what they guarded: rule G4. Where we are
+ * killed before, it sees that their sockets have closed without a word. */
+static void tell_swept(forker *f) {
+    const dv_guardian_event died = {.kind = DV_GUARDIAN_DIED};
+    while (f->unswept_count > 0) {
+        int socket = f->unswept[--f->unswept_count];
+        send(socket, &died, sizeof died, MSG_DONTWAIT | MSG_NOSIGNAL);
+        close(socket);
+    }
+}
+
 /* Kills those that a killed guardian has left to us: rule G4. */
 static void sweep(forker *f) {
     assert(f->unswept_count > 0);
     dv_descent strays = {.spared = f->guardians, .spared_count = f->guardian_count};
     dv_descendants_signal(&strays, SIGKILL);
-    if (!dv_descendants_are_gone(&strays)) return;
-    while (f->unswept_count > 0) close(f->unswept[--f->unswept_count]);
+    if (dv_descendants_are_gone(&strays)) tell_swept(f);
 }
 
 void dv_guardian_keep_watch(dv_watcher *watcher) {

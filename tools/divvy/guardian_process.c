@@ -65,7 +65,7 @@ static bool may_tell(const guardian *g, dv_guardian_kind kind) {
     case DV_GUARDIAN_ENDING: return g->phase == ENDING;
     case DV_GUARDIAN_EXITED:
     case DV_GUARDIAN_GONE: return g->exited && g->exec_fd < 0;
-    case DV_GUARDIAN_DIED: return false; /* The parent finds that out itself. */
+    case DV_GUARDIAN_DIED: return false; /* The forker tells, or the parent finds out. */
     }
     return false;
 }
