@@ -25,7 +25,8 @@ FENCE = re.compile(r"^\s*```")
 # Documents whose blocks of C are quoted from files.
 QUOTES = {
     "docs/change-a-handover.md": ["lib/handover/draft.c"],
-    "docs/guide.md": ["docs/examples/guide/*.c", "docs/examples/native_host.c", "docs/examples/election.c"],
+    "docs/guide.md": ["docs/examples/guide/*.c", "docs/examples/guide/*.inc",
+                      "docs/examples/native_host.c", "docs/examples/election.c"],
     "docs/migrate.md": ["docs/examples/migrate/*.c"],
     "docs/write-a-recipe.md": ["docs/examples/barrier/barrier.c"],
 }

@@ -1,8 +1,8 @@
-/* The loop of README.md, as it stands there, on the in-memory ensemble. SPDX-License-Identifier: Apache-2.0
+/* The loop of docs/guide.md, as it stands there, on the in-memory ensemble. SPDX-License-Identifier: Apache-2.0
  *
- * readme_loop.inc is the first C block of README.md. The functions that it leaves to its reader are here: jobs whose
- * pieces of work take 3 s each, which nothing interrupts, as a worker thread's may be. Time is virtual, so a turn of
- * the loop counts, and no machine is too slow. */
+ * loop.inc is the loop in one piece, of docs/examples/guide. The functions that it leaves to its reader are here: jobs
+ * whose pieces of work take 3 s each, which nothing interrupts, as a worker thread's may be. Time is virtual, so a turn
+ * of the loop counts, and no machine is too slow. */
 #include <stdio.h>
 #include <string.h>
 
@@ -162,8 +162,8 @@ static void close_here(divvy_client *client) {
 #define divvy_client_open open_here
 #define divvy_client_close close_here
 #define divvy_partitioner_release_set_id checked_release
-static int run_readme(void) {
-#include "readme_loop.inc"
+static int run_loop(void) {
+#include "loop.inc"
     return 0;
 }
 #undef stopping
@@ -222,7 +222,7 @@ TEST(test_owns_nothing) {
     quiet_from_ms = now_ms() + 10000;
     quiet_to_ms = quiet_from_ms + 10000;
     end_ms = quiet_to_ms;
-    assert_int_equal(run_readme(), 0);
+    assert_int_equal(run_loop(), 0);
     assert_int_equal(jobs_started, 0);
     assert_in_range(quiet_turns, 1, 101);
 }
@@ -236,7 +236,7 @@ TEST(test_jobs_end_first) {
     quiet_from_ms = 70000;
     quiet_to_ms = 80000;
     end_ms = 90000;
-    assert_int_equal(run_readme(), 0);
+    assert_int_equal(run_loop(), 0);
     assert_true(healed);
     assert_true(releases_waited > 0); /* Jobs were at work when the session was lost. */
     assert_true(releases >= 2);       /* one for the member that joins, one for the session that is lost */

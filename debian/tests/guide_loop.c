@@ -1,8 +1,8 @@
-/* README's loop and what it leaves to its reader: jobs that are threads. SPDX-License-Identifier: Apache-2.0
+/* The loop of docs/guide.md, and what it leaves to its reader: threads. SPDX-License-Identifier: Apache-2.0
  *
- *     readme QUEUE...
+ *     guide_loop QUEUE...
  *
- * readme_loop.inc is the first block of C in README.md. Each piece of work is a line "QUEUE PID TOKEN" in the file
+ * guide_loop.inc is docs/examples/guide/loop.inc. Each piece of work is a line "QUEUE PID TOKEN" in the file
  * `record`. It holds a lock on a file of the queue's name. Two workers on one queue end the process with status 3. */
 #include <divvy/divvy.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static void on_signal(int number) {
 }
 
 static int complain(const char *why) {
-    fprintf(stderr, "readme: %s\n", why);
+    fprintf(stderr, "guide_loop: %s\n", why);
     return 1;
 }
 
@@ -111,9 +111,9 @@ static int asked_to_stop(divvy_partitioner *p) {
     return terminated;
 }
 
-static int run_readme(void) {
+static int run_loop(void) {
 #define stopping asked_to_stop(p)
-#include "readme_loop.inc"
+#include "guide_loop.inc"
     return 0;
 }
 
@@ -121,5 +121,5 @@ int main(int argc, char **argv) {
     queues = (const char *const *)argv + 1;
     queue_count = (size_t)argc - 1;
     signal(SIGTERM, on_signal);
-    return run_readme();
+    return run_loop();
 }
