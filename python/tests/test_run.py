@@ -11,6 +11,7 @@ import pytest
 
 import divvy
 from conftest import DEADLINE_S, wait_for
+from divvy import _jobs
 
 ITEMS = [f"item-{i}" for i in range(6)]
 FAST = {"time_boundary": 0.05, "rejoin": True}
@@ -83,6 +84,12 @@ def start(make_client, path):
         member.end()
 
 
+# A run is told of all that it has to know, and does not look by itself.
+@pytest.fixture(autouse=True)
+def only_told(monkeypatch):
+    monkeypatch.setattr(_jobs, "LOOK_S", 3600)
+
+
 # Two members share the items, one job for each; the one that ends hands its items over, and its run returns.
 def test_pool(start):
     pool = Pool()
@@ -134,6 +141,29 @@ def test_hands_over(start):
     wait_for(lambda: pool.count("b") == 6, "the other has all")
     assert first.end() is None and pool.doubles == []
     assert {job.item: job.prepared for name, job in pool.jobs if name == "b"} == {i: "ready for " + i for i in ITEMS}
+
+
+# What was prepared for an item that then did not come is forgotten: when it comes, `prepare` is called again.
+def test_prepared_in_vain(start):
+    pool, ready, asked = Pool(), threading.Event(), []
+
+    def prepare(item):
+        asked.append(item)
+        assert ready.wait(DEADLINE_S)
+        return len(asked)
+    first = start(pool.worker("a"), ["x"])
+    wait_for(lambda: pool.count("a") == 1, "one has it")
+    second = start(pool.worker("b"), ["x"], keywords={"prepare_timeout": 25}, prepare=prepare)
+    first.partitioner.set_weight(0)
+    wait_for(lambda: asked == ["x"], "it is prepared for")
+    first.partitioner.set_weight(1000)
+    second.partitioner.set_weight(0)
+    wait_for(lambda: not second.partitioner.to_prepare(), "it stays")
+    ready.set()
+    second.partitioner.set_weight(1000)
+    first.partitioner.set_weight(0)
+    wait_for(lambda: pool.count("b") == 1, "it comes")
+    assert asked == ["x", "x"] and pool.jobs[-1][1].prepared == 2 and pool.doubles == []
 
 
 # `prepare` that raises is logged, and the item comes all the same; without prepare_timeout it is refused.
@@ -227,6 +257,7 @@ def test_failure(start, make_client, close):
     else:
         member.partitioner.finish(DEADLINE_S)
     wait_for(lambda: all(job.stop.is_set() for _, job in pool.jobs), "all are told to stop")
+    member.thread.join(0.3)  # a run that does not wait would be over
     assert member.thread.is_alive() and not any(job.owns() for _, job in pool.jobs)
     pool.held_back["a"].set()
     member.thread.join(DEADLINE_S)
@@ -248,6 +279,57 @@ def test_lost_session(start, make_client, server):
     assert len(pool.jobs) == 12 and pool.doubles == []
     assert max(job.token for _, job in pool.jobs[:6]) < min(job.token for _, job in pool.jobs[6:])
     assert member.end() is None
+
+
+class Script:
+    """A partitioner that shows what a test wants."""
+
+    static_membership = False
+    released = None
+
+    def __init__(self):
+        self._client = self
+        self.state = divvy.SessionState.CONNECTED
+        self.shown = []
+
+    def look(self):
+        return divvy.View(len(self.shown), *self.shown[-1])
+
+    def release_set(self, state_id):
+        self.released = state_id
+
+
+class Entries(list):
+    """A snapshot."""
+
+    generation = 1
+
+
+class Steps(_jobs.BaseRun):
+    """A run whose jobs do nothing."""
+
+    def _begin(self, place, item, prepared):
+        place.job = _jobs.BaseJob(self._p, item.item, item.token, threading.Event(), prepared)
+
+    def _tell_stop(self, job, lost):
+        job.stop.set()
+        job.lost = lost
+
+
+# An item that was lost and gained between two looks has another token: its job stops, and the next one begins when that
+# has returned. RELEASE is confirmed then, by its number.
+def test_other_token():
+    p = Script()
+    steps = Steps(p, _jobs.Options(print, None, "always", False, 0.1, 30, True, None, 5))
+    p.shown.append((divvy.PartitionState.ACQUIRED, Entries([divvy.Item("a", 1)])))
+    assert not steps.step()
+    first = steps._places["a"].job
+    p.shown.append((divvy.PartitionState.RELEASE, Entries([divvy.Item("a", 2)])))
+    assert not steps.step()
+    assert first.stop.is_set() and first.lost and steps._places["a"].job is first and p.released is None
+    steps.take_end(steps._places["a"], None)
+    assert not steps.step()
+    assert p.released == 2 and steps._places["a"].job.token == 2 and not steps._places["a"].job.stop.is_set()
 
 
 # Where no thread can be had the start is tried again.

@@ -9,7 +9,7 @@ import pytest
 
 import divvy
 from conftest import DEADLINE_S
-from divvy import aio
+from divvy import _jobs, aio
 from test_aio import run, until
 
 ITEMS = [f"item-{i}" for i in range(6)]
@@ -53,6 +53,12 @@ async def member(path, worker, items=ITEMS, session_timeout=5, keywords={}, **op
         finally:
             stop.set()
             await asyncio.wait([task])
+
+
+# A run is told of all that it has to know, and does not look by itself.
+@pytest.fixture(autouse=True)
+def only_told(monkeypatch):
+    monkeypatch.setattr(_jobs, "LOOK_S", 3600)
 
 
 # Two members share the items; the end of a job, which is no change, confirms RELEASE; the one that ends hands over.

@@ -104,6 +104,7 @@ class Place:
         self.stop_at = math.inf  # when it was told to stop
         self.told_slow_at = math.inf
         self.preparing = False
+        self.comes = True  # the item, for which `prepare` runs
         self.was_prepared = False  # or prepare has failed
         self.prepared: Any = None
 
@@ -151,16 +152,18 @@ class BaseRun:
         for item in items:
             place = self._places.get(item)
             if place:
-                place.was_prepared, place.prepared = False, None
+                place.comes, place.was_prepared, place.prepared = False, False, None
 
     def take_prepared(self, place: Place, prepared: Any, error: Optional[BaseException]) -> None:
         """Notes the end of `prepare`."""
-        place.preparing, place.was_prepared, place.prepared = False, True, prepared
+        place.preparing = False
+        if place.comes:
+            place.was_prepared, place.prepared = True, prepared
         if error is not None:
             if self._phase is Phase.STOPPING:
                 return
             log.error("prepare of %s failed: %r", place.item, error, exc_info=error)
-        elif self._phase is Phase.WORKING:
+        elif self._phase is Phase.WORKING and place.comes:
             with contextlib.suppress(Error):  # the pool has no such item, or all is over, which is seen next
                 self._p.prepared(place.item)
 
@@ -311,7 +314,7 @@ class BaseRun:
             place = self._place(entry.item)
             if place.preparing or place.was_prepared or place.job is not None:
                 continue
-            place.preparing = True
+            place.preparing = place.comes = True
             try:
                 self._begin_preparing(place)
             except (RuntimeError, MemoryError) as error:
