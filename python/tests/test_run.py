@@ -11,7 +11,7 @@ import pytest
 
 import divvy
 from conftest import DEADLINE_S, wait_for
-from divvy import _jobs
+from divvy import _jobs, _run
 
 ITEMS = [f"item-{i}" for i in range(6)]
 FAST = {"time_boundary": 0.05, "rejoin": True}
@@ -332,6 +332,31 @@ def test_other_token():
     assert p.released == 2 and steps._places["a"].job.token == 2 and not steps._places["a"].job.stop.is_set()
 
 
+# What interrupts a run, such as ^C, comes out of it when all workers have returned, and the pool is left.
+def test_interrupted(monkeypatch):
+    monkeypatch.setattr(_jobs, "LOOK_S", 0.01)
+    p, pool, begun = Script(), Pool(), threading.Event()
+    pool.held_back["a"] = threading.Event()
+    p._listener, p.finish = None, lambda timeout: p.shown.append(dict(pool.at))
+    p.shown.append((divvy.PartitionState.ACQUIRED, Entries([divvy.Item("a", 1)])))
+    look = p.look
+
+    def interrupt():
+        if pool.at:
+            begun.set()
+            raise KeyboardInterrupt
+        return look()
+    p.look = interrupt
+    p.run = lambda worker, stop: _run.run(p, worker, None, stop, None, "always", "log", 0.1, 30.0, True, 5.0)
+    member = Member(p, pool.worker("a"))
+    assert begun.wait(DEADLINE_S)
+    member.thread.join(0.3)
+    assert member.thread.is_alive() and pool.count("a") == 1
+    pool.held_back["a"].set()
+    member.thread.join(DEADLINE_S)
+    assert isinstance(member.error, KeyboardInterrupt) and p.shown[-1] == {}
+
+
 # Where no thread can be had the start is tried again.
 def test_no_thread(start, monkeypatch, caplog):
     pool, refused = Pool(), []
@@ -429,15 +454,15 @@ def test_signal_alone(server, path):
 def test_signal_thrice(server, start, path):
     ready, pool = threading.Event(), Pool()
     before = "stays = threading.Event()"
-    with process(path, ["a"], before, "print('stopping', flush=True); stays.wait()") as made:
-        other = start(pool.worker("b"), ["a"], keywords={"prepare_timeout": 25},
+    with process(path, ["a", "b"], before, "print('stopping', flush=True); stays.wait()") as made:
+        other = start(pool.worker("b"), ["a", "b"], keywords={"prepare_timeout": 25},
                       prepare=lambda item: ready.wait(DEADLINE_S))
-        wait_for(lambda: other.partitioner.joined, "it has joined")
+        wait_for(lambda: len(other.partitioner.to_prepare()) == 1, "the first knows of it")
         made.send_signal(signal.SIGTERM)
-        wait_for(lambda: [entry.item for entry in other.partitioner.to_prepare()] == ["a"], "it is handed over")
+        wait_for(lambda: len(other.partitioner.to_prepare()) == 2, "all is handed over")
         assert made.poll() is None
         made.send_signal(signal.SIGTERM)
-        assert made.stdout.readline() == "stopping\n"
+        assert made.stdout.readline().startswith("stopping")
         made.send_signal(signal.SIGTERM)
         made.wait(DEADLINE_S)
         assert made.returncode == -signal.SIGTERM

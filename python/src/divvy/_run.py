@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 from divvy._arguments import event
 from divvy._jobs import BaseJob, BaseRun, Options, Place, check, say_unfinished
-from divvy._signals import Signals
+from divvy._signals import Interrupts, Signals
 from divvy.errors import Error, WrongState
 from divvy.partitioner import Item, Partitioner
 
@@ -34,7 +34,7 @@ def run(partitioner: Partitioner, worker: object, prepare: object, stop: object,
         if inspect.iscoroutinefunction(given):
             raise TypeError(f"{name} must be a plain function, and not a coroutine: those are for divvy.aio")
     made = Run(partitioner, options, None if stop is None else event("stop", stop, threading.Event))
-    with Signals(options.signals, made.ask):
+    with Signals(options.signals, made.ask), Interrupts(options.signals, made.interrupt):
         made.run()
 
 
@@ -47,11 +47,17 @@ class Run(BaseRun):
         super().__init__(partitioner, options)
         self._stop_event = stop
         self._stop_seen = False
+        self._interrupted = False
         self._queue: queue.SimpleQueue[Optional[Callable[[], None]]] = queue.SimpleQueue()
         self._threads: Dict[Place, threading.Thread] = {}
 
     def ask(self) -> None:
         super().ask()
+        self._queue.put(None)
+
+    def interrupt(self) -> None:
+        """Lets the next step raise KeyboardInterrupt."""
+        self._interrupted = True
         self._queue.put(None)
 
     def run(self) -> None:
@@ -105,6 +111,9 @@ class Run(BaseRun):
                 message = self._queue.get_nowait()
         except queue.Empty:
             pass
+        if self._interrupted:
+            self._interrupted = False
+            raise KeyboardInterrupt
         if self._stop_event is not None and not self._stop_seen and self._stop_event.is_set():
             self._stop_seen = True
             super().ask()

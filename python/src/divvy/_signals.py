@@ -49,6 +49,29 @@ class Signals:
                 _put_back()
 
 
+class Interrupts:
+    """A block in which a first ^C is noted, where no signal asks the run to end. Python raises KeyboardInterrupt
+    wherever it is, and loses it in the callback of a weak reference; the run raises it between two steps."""
+
+    def __init__(self, wanted: Optional[bool], note: Callable[[], None]) -> None:
+        in_main = threading.current_thread() is threading.main_thread()
+        self._takes = in_main and wanted is False and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        self._note = note
+
+    def __enter__(self) -> None:
+        if self._takes:
+            signal.signal(signal.SIGINT, self._handle)
+
+    def _handle(self, _number: int, _frame: Any) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self._note()
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 traceback: Optional[TracebackType]) -> None:
+        if self._takes and signal.getsignal(signal.SIGINT) == self._handle:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def _is_default(handler: Any) -> bool:
     """Returns whether a handler is Python's own, or the one by which asyncio.run() cancels its task."""
     owner = getattr(getattr(handler, "func", None), "__self__", None)
