@@ -105,6 +105,19 @@ def test_pool(start):
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("divvy item")]
 
 
+# A worker that asks owns() alone returns when it is asked to stop at once, though the item is still ours.
+def test_owns_is_enough(start):
+    begun = threading.Event()
+
+    def work(job):
+        begun.set()
+        while job.owns():
+            time.sleep(0.01)
+    member = start(work, ["a"], hand_over=False)
+    assert begun.wait(DEADLINE_S) and member.partitioner.owns("a")
+    assert member.end() is None
+
+
 # The end of the last job is no change of the partitioner, and yet RELEASE is confirmed then, and not before.
 def test_release_waits(start):
     pool = Pool()

@@ -14,7 +14,7 @@ import enum
 import logging
 import math
 import time
-from typing import Any, Callable, Dict, Generic, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Generic, Optional, Protocol, Tuple, TypeVar
 
 from divvy._arguments import choice, flag, function, seconds
 from divvy.client import SessionState
@@ -26,7 +26,15 @@ LOOK_S = 1.0  # for how long at most a run relies on being told
 SLOW_S = 10.0  # after which a worker that does not return is told in the log
 
 log = logging.getLogger("divvy")
-E = TypeVar("E")
+
+
+class Event(Protocol):
+    """That of threading, or that of asyncio."""
+
+    def is_set(self) -> bool: ...
+
+
+E = TypeVar("E", bound=Event)
 
 
 class BaseJob(Generic[E]):
@@ -43,9 +51,10 @@ class BaseJob(Generic[E]):
         """What `prepare` has returned for the item, in the first job after it; else None."""
 
     def owns(self) -> bool:
-        """Returns whether the item is ours under this token, and not revoked: the check before each piece of work."""
+        """Returns whether the item is ours under this token, and nobody has asked the worker to return: the check
+        before each piece of work."""
         try:
-            return self._partitioner.owns(self.item, self.token)
+            return not self.stop.is_set() and self._partitioner.owns(self.item, self.token)
         except Closed:
             return False
 
