@@ -226,8 +226,10 @@ class Soak:
             self.after(self.random.uniform(0.1, 1), lambda: fire(signal.SIGCONT, pid))
 
     def term(self, process):
-        process.told = True
-        fire(signal.SIGTERM, process.pid)
+        """Tells it to end, once: told again, it would wait for nothing, and end by the signal."""
+        if not process.told:
+            process.told = True
+            fire(signal.SIGTERM, process.pid)
 
     def roll_over(self, process):
         self.begin(process.name.split(".")[0])
