@@ -44,11 +44,17 @@ class Example:
                 found[tuple(rest[:2])] = what
         return sorted(item for (item, _), what in found.items() if what == "begin")
 
+    def tokens(self):
+        return [int(line.split()[-1]) for line in list(self.lines) if line.startswith("I lead")]
+
     def has(self, pattern):
         return next((match for match in map(re.compile(pattern).fullmatch, list(self.lines)) if match), None)
 
     def wait_line(self, pattern):
-        return wait_for(lambda: self.has(pattern), f"{pattern!r} in {self.lines} {self.errors}")
+        try:
+            return wait_for(lambda: self.has(pattern), repr(pattern))
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.lines} {self.errors}") from None
 
     def end(self, number=None):
         """Waits for its end, maybe after a signal, and returns the exit code."""
@@ -163,11 +169,11 @@ def test_election(begin, server, path):
     bob.wait_line(r"I lead, under \d+")
     assert alice.lines.index("I no longer lead") > alice.lines.index("somebody asks me to step down, and I do")
     assert bob.end(signal.SIGTERM) == 0 and bob.errors == [] and bob.lines[-1] == "I no longer lead"
-    wait_for(lambda: sum(line.startswith("I lead") for line in alice.lines) == 2, "alice leads again")
+    wait_for(lambda: len(alice.tokens()) == 2, "alice leads again")
     alice.process.stdin.close()
     assert alice.end() == 0 and alice.errors == []
-    tokens = [int(line.split()[-1]) for line in [*alice.lines[:2], *bob.lines, *alice.lines[2:]] if "I lead" in line]
-    assert tokens == sorted(set(tokens))
+    (first, third), (second,) = alice.tokens(), bob.tokens()
+    assert first < second < third
 
 
 # A worker is found, watched and gone; of two that want a unique role one leads.

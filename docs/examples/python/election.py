@@ -18,6 +18,12 @@ from typing import Optional
 import divvy
 
 
+def tell(*words: object) -> None:
+    """Prints a line as a whole, as several threads do."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
 class Work:
     """What a leader does. Another may lead soon after `end()` has returned."""
 
@@ -31,7 +37,7 @@ class Work:
         self._thread.start()
 
     def _run(self, token: int) -> None:
-        print("I lead, under", token, flush=True)
+        tell("I lead, under", token)
         while not self._stop.wait(0.2):
             pass  # a piece of work
 
@@ -40,21 +46,21 @@ class Work:
             self._stop.set()
             self._thread.join()
             self._thread = None
-            print("I no longer lead", flush=True)
+            tell("I no longer lead")
 
 
 def take_part(client: divvy.Client, path: str, name: str) -> None:
     work = Work()
 
     def step_down(election: divvy.Election, who: bytes) -> None:
-        print("somebody asks me to step down, and I do", flush=True)
+        tell("somebody asks me to step down, and I do")
         work.end()
         election.resign()
         election.stand()  # at the end of the queue
 
     election = client.election(
         path, data=name, on_elected=lambda _, token: work.begin(token), on_lost=lambda _: work.end(),
-        on_leader=lambda _, leader: print(leader.data.decode() if leader else "nobody", "leads", flush=True),
+        on_leader=lambda _, leader: tell(leader.data.decode() if leader else "nobody", "leads"),
         on_step_down=step_down)
     election.stand()
     try:
@@ -62,7 +68,7 @@ def take_part(client: divvy.Client, path: str, name: str) -> None:
             try:
                 election.ask_step_down(10)
             except divvy.Error as error:
-                print("the leader stays:", error, flush=True)
+                tell("the leader stays:", error)
     except KeyboardInterrupt:
         pass
     work.end()  # before the place is given up

@@ -20,9 +20,15 @@ STEPS = 5
 PATIENCE_S = 60
 
 
+def tell(*words: object) -> None:
+    """Prints a line as a whole, as several threads do."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
 def store(token: int, step: int) -> None:
     """Stands for the protected resource: in a real program a row of a database, with a column for the token."""
-    print("step", step, "under", token, flush=True)
+    tell("step", step, "under", token)
 
 
 def main() -> None:
@@ -32,9 +38,9 @@ def main() -> None:
     hosts, path = sys.argv[1:]
     try:
         with divvy.Client(hosts) as client:
-            lock = client.lock(path, on_lost=lambda lock: print("lost", flush=True))
+            lock = client.lock(path, on_lost=lambda lock: tell("lost"))
             lock.acquire(PATIENCE_S)
-            print("acquired", flush=True)
+            tell("acquired")
             for step in range(1, STEPS + 1):
                 token = lock.token
                 if token == 0:
@@ -42,7 +48,7 @@ def main() -> None:
                 store(token, step)
                 time.sleep(0.2)
             lock.release()
-            print("released", flush=True)
+            tell("released")
     except divvy.Error as error:
         sys.exit(f"lock.py: {error}")
 

@@ -18,6 +18,12 @@ STEPS = 5
 PATIENCE_S = 60
 
 
+def tell(*words: object) -> None:
+    """Prints a line as a whole, as several threads do."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     if len(sys.argv) != 4 or not sys.argv[3].isdigit():
         print("usage: semaphore.py HOSTS PATH LIMIT", file=sys.stderr)
@@ -25,18 +31,18 @@ def main() -> None:
     hosts, path, limit = sys.argv[1:]
     try:
         with divvy.Client(hosts) as client:
-            semaphore = client.semaphore(path, limit=int(limit), on_lost=lambda _: print("lost", flush=True))
+            semaphore = client.semaphore(path, limit=int(limit), on_lost=lambda _: tell("lost"))
             semaphore.acquire(PATIENCE_S)
-            print("slot", *semaphore.slots, flush=True)
+            tell("slot", *semaphore.slots)
             for holder in semaphore.holders(PATIENCE_S):
-                print("holder:", holder.identifier, "slot", holder.slot, flush=True)
+                tell("holder:", holder.identifier, "slot", holder.slot)
             for step in range(1, STEPS + 1):
                 if not semaphore.held:
                     sys.exit("semaphore.py: the slot was lost on the way")
-                print("step", step, flush=True)
+                tell("step", step)
                 time.sleep(0.2)
             semaphore.release()
-            print("released", flush=True)
+            tell("released")
     except divvy.Error as error:
         sys.exit(f"semaphore.py: {error}")
 
