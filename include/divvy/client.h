@@ -232,7 +232,8 @@ typedef struct {
 } divvy_stats;
 
 /**
- * Opens a session. Returns at once; it does not wait for a server.
+ * Opens a session. Returns at once; it does not wait for a server. With `death_watch` it waits until that watches this
+ * process: a few milliseconds, and 10 s at most.
  *
  * Host names are resolved in the background, again after each disconnect. In threaded mode two threads of ours and two
  * of the native client's are started, all with all signals blocked.

@@ -30,7 +30,6 @@ struct dv_death_watch {
     int socket_fd;
     bool owned; /* the socket is ours to close */
     char *texts[DV_WILL_TEXTS];
-    int acl;
     dv_will will;  /* as it was told last; its texts are those above */
     char *message; /* room for one, DV_WILL_BYTES_MAX */
 };

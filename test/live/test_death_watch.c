@@ -120,7 +120,7 @@ TEST(test_first_thread_ends) {
     end_member(&m);
 }
 
-/* A process that becomes another program, by its first thread or by another one, has not ended, though the socket to
+/* A process that becomes another program, by its first thread or by a later one, has not ended, though the socket to
  * the watch has closed: the session takes its time. The watch goes when the process has ended. */
 TEST(test_becomes_another) {
     static const dv_order ways[] = {DV_ORDER_EXEC, DV_ORDER_EXEC_BY_THREAD};

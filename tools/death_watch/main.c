@@ -6,7 +6,6 @@
  * descriptor, no signal, no terminal, no process group, and it is nobody's child. */
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
