@@ -35,7 +35,19 @@ static int do_quietly(seat *s, dv_op op) {
     return s->last_error;
 }
 
-/* A node that goes with the session, for the end of it to be seen by. */
+/* Behind all that has been committed, on all sessions but those that are named. */
+static void send_barriers(const trace *t, world *w, int but) {
+    for (int i = 0; i < t->seats; i++)
+        if (i != but && i != t->cut && w->seats[i].client) session_barrier_send(&w->seats[i]);
+}
+
+static void settle_all(const trace *t, world *w) {
+    for (int i = 0; i < t->seats; i++)
+        if (i != t->cut && w->seats[i].client) world_await(&w->seats[i], is_settled, "an answer");
+}
+
+/* Makes a node that goes with the session, for the end of it to be seen by. All others learn of it: it is a child of "/",
+ * which they may read. */
 static void mark_session(const trace *t, int seat_number) {
     char path[PATH_BYTES];
     marker_path(path, t, seat_number);
@@ -44,6 +56,8 @@ static void mark_session(const trace *t, int seat_number) {
                                (dv_op){.kind = DV_CREATE, .path = path, .mode = DV_EPHEMERAL});
         if (error && !t->worlds[w].surprise[0])
             dv_test_die("conformance: %s cannot be made: %s", path, divvy_strerror(error));
+        send_barriers(t, &t->worlds[w], seat_number);
+        settle_all(t, &t->worlds[w]);
     }
 }
 
@@ -73,17 +87,6 @@ static void open_session(trace *t, int seat_number) {
     }
     mark_session(t, seat_number);
     trace_sessions++;
-}
-
-/* Behind all that has been committed, on all sessions but those that are named. */
-static void send_barriers(const trace *t, world *w, int but) {
-    for (int i = 0; i < t->seats; i++)
-        if (i != but && i != t->cut && w->seats[i].client) session_barrier_send(&w->seats[i]);
-}
-
-static void settle_all(const trace *t, world *w) {
-    for (int i = 0; i < t->seats; i++)
-        if (i != t->cut && w->seats[i].client) world_await(&w->seats[i], is_settled, "an answer");
 }
 
 /* Until the session's end has been committed, and every other session has heard of all that it meant. */

@@ -15,7 +15,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import time
 from unittest import mock
@@ -420,9 +419,8 @@ class Faults(Case):
             config.write("maxClientCnxns=2\n")  # the last line of a name counts
         server.do("kill", "1")
         server.do("restart", "1")
-        host, port = server.plain.split(":")
-        for _ in range(2):
-            self.addCleanup(socket.create_connection((host, int(port))).close)
+        for _ in range(2):  # Sessions: each is sure of its place, also if a look of "restart" had one until just now.
+            self.client(server)
         self.assert_named("a server that has no room for more connections", words, full, code=3)
 
     # Nobody is in the pool: that is said, and nothing is said to be well with its items.
