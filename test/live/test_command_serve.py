@@ -441,12 +441,12 @@ class Options(ServeCase):
 
     # What is missing, doubled or malformed is told, as is that no server answers.
     def test_usage(self):
-        self.assert_fails(2, ["serve"], "--path is required")
+        self.assert_fails(2, ["serve"], "--path or --below is required")
         self.assert_fails(2, ["serve", "--path", "p"], "--path")
         self.assert_fails(2, ["serve", "--path", "/p", "--path", "/p"], "/p is given twice")
         self.assert_fails(2, ["serve", "--path", "/p", "--root", "x"], "--root")
-        paths = [word for n in range(17) for word in ("--path", "/p%d" % n)]
-        self.assert_fails(2, ["serve", *paths], "16 are the most")
+        paths = [word for n in range(65) for word in ("--path", "/p%d" % n)]
+        self.assert_fails(2, ["serve", *paths], "64 are the most")
         done = run("serve", "--path", "/p", "--listen", "127.0.0.1:0", "--timeout", "300ms", connect=NOWHERE)
         self.assertEqual(done.returncode, 3)
         self.assertIn("no ZooKeeper server answered", done.stderr)

@@ -49,8 +49,8 @@ _divvy_options() {
         echo "--root --healthy --json --format --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     serve)
-        echo "--path --listen --public --root --interval --connect --timeout --auth-file $_divvy_tls_options --verbose
-            --help"
+        echo "--path --below --listen --public --root --interval --connect --timeout --auth-file $_divvy_tls_options
+            --verbose --help"
         ;;
     announce)
         echo "--role --load --load-command --ttl --id --address --port --root --connect --session-timeout

@@ -12,7 +12,7 @@ static int run(int argc, char **argv) {
         dv_serve_options_help();
         code = dv_command_printed();
     } else if (outcome == DV_OPTIONS_PARSED) {
-        if (options.paths.count == 1) dv_log_field("pool", options.paths.texts[0]);
+        if (options.paths.count == 1 && options.below.count == 0) dv_log_field("pool", options.paths.texts[0]);
         code = dv_serve_run(&options);
     }
     dv_serve_options_free(&options);

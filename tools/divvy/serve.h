@@ -14,8 +14,9 @@
 typedef struct {
     const dv_serve_options *options;
     pthread_mutex_t lock; /* of all that follows; the main thread alone changes it */
-    dv_serve_pool *pools;
+    dv_serve_pool *pools; /* room for DV_SERVE_POOLS_MAX; a pool keeps its number, and none goes */
     size_t pool_count;
+    size_t more_pools; /* that were found, and for which there is no room */
     dv_locks locks;
     dv_services services;
     int64_t started_ms;  /* by the wall clock */

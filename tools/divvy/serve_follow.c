@@ -10,9 +10,9 @@
 #include "table.h"
 #include "znode/path.h"
 
-/* A look asks about at most so many items. SWEPT: of all, one after the other. URGENT, SLOWLY: of those that are not
- * where they should be, while party or plan have changed within the last CALM looks, and later. */
-enum { SWEPT_MAX = 1000, URGENT_MAX = 10000, SLOWLY_MAX = 1000, CALM_LOOKS = 30 };
+/* A look asks about at most so many items. URGENT, SLOWLY: of those that are not where they should be, while party or
+ * plan have changed within the last CALM looks, and later. */
+enum { URGENT_MAX = 10000, SLOWLY_MAX = 1000, CALM_LOOKS = 30 };
 
 /* The questions of one look, and their answers. */
 typedef struct {
@@ -29,7 +29,7 @@ typedef struct {
 } look_at;
 
 int dv_serve_follower_init(dv_serve_follower *follower, dv_serve_pool *pool, dv_look *look, pthread_mutex_t *lock) {
-    *follower = (dv_serve_follower){.pool = pool, .lock = lock, .whole_wanted = true};
+    *follower = (dv_serve_follower){.pool = pool, .lock = lock, .whole_wanted = true, .swept_max = DV_SERVE_SWEPT_MAX};
     return dv_pool_plan_init(&follower->plan, look, pool->path);
 }
 
@@ -79,7 +79,7 @@ static int choose_items(look_at *l) {
     dv_serve_follower *f = l->follower;
     const dv_serve_pool *pool = f->pool;
     size_t count = pool->item_count, urgent = 0, most = f->calm < CALM_LOOKS ? URGENT_MAX : SLOWLY_MAX;
-    l->asked = calloc(SWEPT_MAX + most + 1, sizeof *l->asked);
+    l->asked = calloc(f->swept_max + most + 1, sizeof *l->asked);
     if (!l->asked) return DIVVY_ENOMEM;
     if (f->urged >= count) f->urged = 0;
     if (f->swept >= count) f->swept = 0;
@@ -90,7 +90,7 @@ static int choose_items(look_at *l) {
         urgent++;
     }
     f->urged = at;
-    for (size_t i = 0; i < SWEPT_MAX && i < count; i++) {
+    for (size_t i = 0; i < f->swept_max && i < count; i++) {
         if (!is_urgent(&pool->items[f->swept])) l->asked[l->asked_count++] = f->swept;
         f->swept = f->swept + 1 < count ? f->swept + 1 : 0;
     }

@@ -12,11 +12,15 @@
 #include "plan/deaths.h"
 #include "serve_pool.h"
 
+/* SWEPT: of all items of all pools, in turns, in one look. */
+enum { DV_SERVE_SWEPT_MAX = 1000 };
+
 typedef struct {
     dv_serve_pool *pool;
     pthread_mutex_t *lock; /* held while the pool is changed */
     dv_pool_plan plan;
     bool whole_wanted;
+    size_t swept_max;                             /* a look asks about so many items that are where they should be */
     int64_t party_pzxid, locks_pzxid, plan_mzxid; /* as of the last read; 0: not there */
     int64_t deaths_mzxid;
     dv_plan_death last_death; /* that was read; at_ms 0: none */

@@ -18,6 +18,7 @@
 #include "serve_files.h"
 #include "serve_guard.h"
 #include "serve_metrics.h"
+#include "serve_overview.h"
 #include "serve_show.h"
 
 /* HEADERS_BYTES: what a request may have, and what an answer is written with. */
@@ -118,7 +119,7 @@ static bool number_argument(struct MHD_Connection *connection, const char *name,
 }
 
 static bool table_argument(struct MHD_Connection *connection, dv_serve_table *out) {
-    static const char *const names[] = {"items", "members", "timeline", "locks", "services"};
+    static const char *const names[] = {"items", "members", "timeline", "locks", "services", "pools"};
     const char *text = argument(connection, "table");
     for (size_t i = 0; text && i < sizeof names / sizeof *names; i++) {
         if (strcmp(text, names[i]) != 0) continue;
@@ -128,6 +129,17 @@ static bool table_argument(struct MHD_Connection *connection, dv_serve_table *ou
     return false;
 }
 
+/* Reads the number of a pool that there is. With the lock held, as pools may come. */
+static bool pool_argument(const dv_serve *serve, struct MHD_Connection *connection, size_t *out) {
+    return number_argument(connection, "pool", DV_SERVE_POOLS_MAX, out) && *out < serve->pool_count;
+}
+
+/* Returns whether a table has rows before there is a pool. */
+static bool is_of_all(dv_serve_table table) {
+    return table == DV_SERVE_POOLS || table == DV_SERVE_LOCKS || table == DV_SERVE_SERVICES;
+}
+
+/* With the lock held. */
 static bool read_query(const dv_serve *serve, struct MHD_Connection *connection, dv_serve_query *q) {
     *q = (dv_serve_query){.text = argument(connection, "text"),
                           .exact = argument(connection, "exact"),
@@ -137,18 +149,28 @@ static bool read_query(const dv_serve *serve, struct MHD_Connection *connection,
     q->newest = order && strcmp(order, "newest") == 0;
     bool bounded = (!q->text || strlen(q->text) <= TEXT_BYTES_MAX) && (!q->exact || strlen(q->exact) <= TEXT_BYTES_MAX);
     return bounded && table_argument(connection, &q->table) &&
-           number_argument(connection, "pool", serve->pool_count - 1, &q->pool) &&
+           (pool_argument(serve, connection, &q->pool) || (is_of_all(q->table) && q->pool == 0)) &&
            number_argument(connection, "offset", SIZE_MAX, &q->offset) &&
            number_argument(connection, "limit", DV_SERVE_ROWS_MAX, &q->limit);
 }
 
 static enum MHD_Result send_rows(dv_serve_http *http, struct MHD_Connection *connection) {
     dv_serve_query query;
-    if (!read_query(http->serve, connection, &query))
-        return refuse(connection, MHD_HTTP_BAD_REQUEST, "this is no question that /rows answers\n");
     pthread_mutex_lock(&http->serve->lock);
-    char *text = dv_serve_show_rows(http->serve, &query);
+    bool good = read_query(http->serve, connection, &query);
+    char *text = good ? dv_serve_show_rows(http->serve, &query) : NULL;
     pthread_mutex_unlock(&http->serve->lock);
+    if (!good) return refuse(connection, MHD_HTTP_BAD_REQUEST, "this is no question that /rows answers\n");
+    return send_text(connection, json_type, text);
+}
+
+static enum MHD_Result send_heat(dv_serve_http *http, struct MHD_Connection *connection) {
+    size_t pool = 0;
+    pthread_mutex_lock(&http->serve->lock);
+    bool good = pool_argument(http->serve, connection, &pool);
+    char *text = good ? dv_serve_show_heat(http->serve, pool) : NULL;
+    pthread_mutex_unlock(&http->serve->lock);
+    if (!good) return refuse(connection, MHD_HTTP_BAD_REQUEST, "this is no question that /heat answers\n");
     return send_text(connection, json_type, text);
 }
 
@@ -187,6 +209,7 @@ static enum MHD_Result answer(dv_serve_http *http, struct MHD_Connection *connec
     if (strcmp(url, "/metrics") == 0) return send_metrics(http, connection);
     if (strcmp(url, "/state") == 0) return send_state(http, connection);
     if (strcmp(url, "/rows") == 0) return send_rows(http, connection);
+    if (strcmp(url, "/heat") == 0) return send_heat(http, connection);
     if (strcmp(url, "/events") == 0) return send_stream(http, connection, head);
     return refuse(connection, MHD_HTTP_NOT_FOUND, "there is no such page; divvy serve has / and /metrics\n");
 }

@@ -1,7 +1,7 @@
 /* Whole pools as metrics for Prometheus. SPDX-License-Identifier: Apache-2.0
  *
- * The only labels are the pool, which the command line names, and words of ours: what stands in ZooKeeper makes no
- * series. */
+ * The only labels are the pool, which the command line names or which was found, and words of ours. So what stands in
+ * ZooKeeper makes no series but those of DV_SERVE_POOLS_MAX pools. */
 #include "serve_metrics.h"
 
 #include <stdio.h>

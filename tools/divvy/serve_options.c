@@ -18,7 +18,13 @@ static const dv_option table[] = {
      .kind = DV_OPTION_TEXTS,
      .offset = offsetof(dv_serve_options, paths),
      .help = "a pool, an absolute znode path such as /work_queues; repeat the option for each\n"
-             "pool; required"},
+             "pool"},
+    {.name = "below",
+     .argument = "PATH",
+     .kind = DV_OPTION_TEXTS,
+     .offset = offsetof(dv_serve_options, below),
+     .help = "all pools at PATH and below it, down to three levels; looked for every 10 s, and\n"
+             "64 in all at most; repeat the option for each path. This or --path is required"},
     {.name = "listen",
      .argument = "ADDRESS",
      .kind = DV_OPTION_TEXT,
@@ -47,9 +53,9 @@ static const dv_option table[] = {
 };
 
 void dv_serve_options_help(void) {
-    printf("usage: divvy serve --path PATH [--path PATH ...] [--listen ADDRESS] [OPTION ...]\n"
+    printf("usage: divvy serve {--path PATH|--below PATH} ... [--listen ADDRESS] [OPTION ...]\n"
            "\n"
-           "Serves the pools at PATH over HTTP, until a signal comes: a page for people at /, which\n"
+           "Serves pools over HTTP, until a signal comes: a page for people at /, which\n"
            "shows members, items, moves, ownership over time, locks and the registry, and changes by\n"
            "itself; figures for Prometheus at /metrics. Changes nothing in ZooKeeper, and takes no\n"
            "orders.\n"
@@ -124,21 +130,28 @@ static int check_listen(dv_serve_options *o) {
 
 /* ---- the whole ---- */
 
-static int check_paths(const dv_serve_options *o) {
+static int check_texts(const dv_texts *paths, const char *option) {
     const char *reason = NULL;
-    if (o->paths.count == 0) return dv_command_misused(dv_serve_name, "--path is required");
-    if (o->paths.count > DV_SERVE_POOLS_MAX)
-        return dv_command_misused(dv_serve_name, "--path is given %zu times; %d are the most", o->paths.count,
+    if (paths->count > DV_SERVE_POOLS_MAX)
+        return dv_command_misused(dv_serve_name, "--%s is given %zu times; %d are the most", option, paths->count,
                                   DV_SERVE_POOLS_MAX);
-    for (size_t i = 0; i < o->paths.count; i++) {
-        const char *path = o->paths.texts[i];
+    for (size_t i = 0; i < paths->count; i++) {
+        const char *path = paths->texts[i];
         if (dv_path_check(path, &reason) != 0)
-            return dv_command_misused(dv_serve_name, "--path: the path \"%.100s\" %s", path, reason);
+            return dv_command_misused(dv_serve_name, "--%s: the path \"%.100s\" %s", option, path, reason);
         for (size_t k = 0; k < i; k++) {
-            if (strcmp(o->paths.texts[k], path) == 0)
-                return dv_command_misused(dv_serve_name, "--path: %.100s is given twice", path);
+            if (strcmp(paths->texts[k], path) == 0)
+                return dv_command_misused(dv_serve_name, "--%s: %.100s is given twice", option, path);
         }
     }
+    return 0;
+}
+
+static int check_paths(const dv_serve_options *o) {
+    const char *reason = NULL;
+    if (o->paths.count == 0 && o->below.count == 0)
+        return dv_command_misused(dv_serve_name, "--path or --below is required");
+    if (check_texts(&o->paths, "path") != 0 || check_texts(&o->below, "below") != 0) return DV_EXIT_USAGE;
     if (dv_path_check(o->root, &reason) != 0)
         return dv_command_misused(dv_serve_name, "--root: the path \"%.100s\" %s", o->root, reason);
     return 0;
@@ -154,5 +167,6 @@ int dv_serve_options_parse(dv_serve_options *o, int argc, char **argv) {
 
 void dv_serve_options_free(dv_serve_options *o) {
     free((void *)(uintptr_t)o->paths.texts);
+    free((void *)(uintptr_t)o->below.texts);
     dv_look_options_free(&o->look);
 }

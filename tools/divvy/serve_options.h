@@ -6,11 +6,12 @@
 
 #include "look.h"
 
-enum { DV_SERVE_PORT = 9741, DV_SERVE_POOLS_MAX = 16 };
+enum { DV_SERVE_PORT = 9741, DV_SERVE_POOLS_MAX = 64 };
 
 typedef struct {
     dv_look_options look;
     dv_texts paths; /* of the pools */
+    dv_texts below; /* all pools below these are served, too */
     const char *root;
     const char *listen;
     int public;

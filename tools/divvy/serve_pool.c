@@ -20,8 +20,8 @@ typedef struct {
 } update;
 
 int dv_serve_pool_init(dv_serve_pool *pool, const char *path) {
-    *pool = (dv_serve_pool){.path = path, .counts = {.reason = ""}};
-    return dv_serve_history_init(&pool->history);
+    *pool = (dv_serve_pool){.path = strdup(path), .counts = {.reason = ""}};
+    return pool->path ? dv_serve_history_init(&pool->history) : DIVVY_ENOMEM;
 }
 
 static void free_member(dv_serve_member *m) {
@@ -44,6 +44,7 @@ void dv_serve_pool_free(dv_serve_pool *pool) {
     for (size_t i = 0; i < pool->item_count; i++) free_item(&pool->items[i]);
     free(pool->members);
     free(pool->items);
+    free(pool->path);
     dv_serve_history_free(&pool->history);
 }
 

@@ -46,7 +46,8 @@ typedef struct {
 } dv_serve_counts;
 
 typedef struct {
-    const char *path;
+    char *path;
+    const char *trouble;       /* why it alone could not be read last; NULL: it could */
     dv_serve_member **members; /* by identifier, then by node */
     size_t member_count;
     dv_serve_item *items; /* by name, bytewise */

@@ -15,8 +15,8 @@
 #include "command.h"
 #include "connection.h"
 #include "serve.h"
-#include "serve_follow.h"
 #include "serve_http.h"
+#include "serve_pools.h"
 #include "serve_show.h"
 #include "znode/path.h"
 
@@ -26,7 +26,7 @@ enum { REST_MS = 2000, READS_A_SECOND = 1000, BEAT_MS = 15000 };
 typedef struct {
     dv_serve serve;
     dv_look *look;
-    dv_serve_follower *followers;
+    dv_serve_pools pools;
     char *services_path;
     dv_serve_http *http;
     int stop_fd; /* readable once a signal has come */
@@ -46,24 +46,6 @@ static int64_t sooner(int64_t count) {
 }
 
 /* ---- looks ---- */
-
-static int look_at_pool(server *s, size_t i) {
-    dv_serve_follower *f = &s->followers[i];
-    dv_serve_pool *pool = &s->serve.pools[i];
-    dv_serve_counts before = pool->counts;
-    bool first = pool->read_at_ms == 0;
-    uint64_t told = pool->history.last_number;
-    int error = dv_look_at(s->look, dv_serve_follow, f);
-    pthread_mutex_lock(&s->serve.lock);
-    s->serve.reads += f->reads;
-    f->reads = 0;
-    if (!error && f->changed) {
-        dv_serve_stream_send(s->serve.stream, dv_serve_show_changes(&s->serve, i, first ? NULL : &before, told));
-        dv_serve_pool_settle(pool);
-    }
-    pthread_mutex_unlock(&s->serve.lock);
-    return error;
-}
 
 /* Exchanges what was read for what was before. */
 static void swap_locks(server *s, dv_locks *read) {
@@ -119,8 +101,7 @@ static void tell_rest(server *s) {
 
 /* Looks at all of it. Returns 0, or the exit code when there is no use in going on. */
 static int look_once(server *s) {
-    int error = 0;
-    for (size_t i = 0; !error && i < s->serve.pool_count; i++) error = look_at_pool(s, i);
+    int error = dv_serve_pools_look(&s->pools);
     if (!error) error = look_at_locks(s);
     if (!error) error = look_at_services(s);
     if (error == DIVVY_ECANCELED) return 0;
@@ -133,7 +114,7 @@ static int look_once(server *s) {
     s->serve.trouble = error ? divvy_strerror(error) : NULL;
     pthread_mutex_unlock(&s->serve.lock);
     tell_rest(s);
-    return s->serve.pools[0].read_at_ms > 0 ? 0 : code;
+    return s->pools.read_any ? 0 : code;
 }
 
 /* ---- the loop ---- */
@@ -163,29 +144,15 @@ static int open_signals(void) {
 }
 
 static int prepare(server *s, const dv_serve_options *o) {
-    size_t count = o->paths.count;
-    s->serve.pools = calloc(count, sizeof *s->serve.pools);
-    s->followers = calloc(count, sizeof *s->followers);
     s->serve.stream = dv_serve_stream_new();
     s->services_path = strcmp(o->root, "/") == 0 ? strdup("/services") : dv_path_join(o->root, "services");
-    if (!s->serve.pools || !s->followers || !s->serve.stream || !s->services_path) return out_of_memory();
-    for (; s->serve.pool_count < count; s->serve.pool_count++) {
-        size_t i = s->serve.pool_count;
-        if (dv_serve_pool_init(&s->serve.pools[i], o->paths.texts[i]) != 0 ||
-            dv_serve_follower_init(&s->followers[i], &s->serve.pools[i], s->look, &s->serve.lock) != 0)
-            return out_of_memory();
-    }
-    return 0;
+    int error = s->serve.stream && s->services_path ? dv_serve_pools_init(&s->pools, &s->serve, s->look) : DIVVY_ENOMEM;
+    return error ? out_of_memory() : 0;
 }
 
 static void clear(server *s) {
     dv_look_close(s->look);
-    for (size_t i = 0; i < s->serve.pool_count; i++) {
-        dv_serve_follower_free(&s->followers[i]);
-        dv_serve_pool_free(&s->serve.pools[i]);
-    }
-    free(s->followers);
-    free(s->serve.pools);
+    dv_serve_pools_free(&s->pools);
     dv_locks_clear(&s->serve.locks);
     dv_services_clear(&s->serve.services);
     dv_serve_stream_free(s->serve.stream);

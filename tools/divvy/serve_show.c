@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve_overview.h"
 #include "serve_rows.h"
 
 /* CHANGED_MAX: of a change with more rows the page is told how many, and asks for those that it shows. */
@@ -66,7 +67,7 @@ static bool put_rest(cJSON *json, const dv_serve *serve) {
 static bool put_pool(cJSON *array, const dv_serve_pool *pool) {
     cJSON *json = dv_json_add_object(array);
     bool good = json && dv_json_text(json, "path", pool->path) && dv_json_bool(json, "read", pool->read_at_ms > 0) &&
-                put_figures(json, &pool->counts, NULL);
+                dv_json_text_or_null(json, "trouble", pool->trouble) && put_figures(json, &pool->counts, NULL);
     cJSON *samples = good ? cJSON_AddArrayToObject(json, "samples") : NULL;
     good = samples;
     for (size_t i = 0; good && i < pool->history.sample_count; i++)
@@ -79,6 +80,7 @@ char *dv_serve_show_state(const dv_serve *serve) {
     bool good = json && dv_json_number(json, "sequence", (int64_t)dv_serve_stream_last(serve->stream)) &&
                 dv_json_number(json, "now_ms", dv_look_wall_ms()) && dv_json_text(json, "root", serve->options->root) &&
                 dv_json_number(json, "started_ms", serve->started_ms) && put_rest(json, serve);
+    good = good && dv_json_number(json, "more_pools", (int64_t)serve->more_pools);
     cJSON *pools = good ? cJSON_AddArrayToObject(json, "pools") : NULL;
     good = pools;
     for (size_t i = 0; good && i < serve->pool_count; i++) good = put_pool(pools, &serve->pools[i]);
@@ -148,6 +150,16 @@ static void put_events(page *p, const dv_serve_pool *pool) {
     }
 }
 
+/* The worst first. */
+static void put_pools(page *p, const dv_serve *serve) {
+    size_t order[DV_SERVE_POOLS_MAX];
+    dv_serve_overview_order(serve, order);
+    for (size_t i = 0; i < serve->pool_count; i++) {
+        if (fits(p->query, serve->pools[order[i]].path, NULL) && takes(p))
+            p->good = dv_serve_overview_row(p->rows, serve, order[i]);
+    }
+}
+
 static size_t put_table(page *p, const dv_serve *serve) {
     const dv_serve_pool *pool = &serve->pools[p->query->pool];
     const dv_services *services = &serve->services;
@@ -155,6 +167,7 @@ static size_t put_table(page *p, const dv_serve *serve) {
     case DV_SERVE_ITEMS: put_items(p, pool); return pool->item_count;
     case DV_SERVE_MEMBERS: put_members(p, pool); return pool->member_count;
     case DV_SERVE_TIMELINE: put_events(p, pool); return pool->history.count;
+    case DV_SERVE_POOLS: put_pools(p, serve); return serve->pool_count;
     case DV_SERVE_LOCKS:
         for (size_t i = 0; i < serve->locks.entry_count; i++) {
             const dv_lock_entry *e = &serve->locks.entries[i];
@@ -231,4 +244,10 @@ char *dv_serve_show_changes(const dv_serve *serve, size_t pool, const dv_serve_c
 char *dv_serve_show_rest(const dv_serve *serve) {
     cJSON *json = cJSON_CreateObject();
     return dv_json_line(json, json && put_rest(json, serve));
+}
+
+char *dv_serve_show_pools(const dv_serve *serve) {
+    cJSON *json = cJSON_CreateObject();
+    return dv_json_line(json, json && dv_json_number(json, "pools", (int64_t)serve->pool_count) &&
+                                  dv_json_number(json, "more_pools", (int64_t)serve->more_pools));
 }

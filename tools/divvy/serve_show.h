@@ -8,7 +8,14 @@
 
 enum { DV_SERVE_ROWS_MAX = 500 };
 
-typedef enum { DV_SERVE_ITEMS, DV_SERVE_MEMBERS, DV_SERVE_TIMELINE, DV_SERVE_LOCKS, DV_SERVE_SERVICES } dv_serve_table;
+typedef enum {
+    DV_SERVE_ITEMS,
+    DV_SERVE_MEMBERS,
+    DV_SERVE_TIMELINE,
+    DV_SERVE_LOCKS,
+    DV_SERVE_SERVICES,
+    DV_SERVE_POOLS
+} dv_serve_table;
 
 /* A part of a table. */
 typedef struct {
@@ -27,6 +34,8 @@ char *dv_serve_show_state(const dv_serve *serve);
 char *dv_serve_show_rows(const dv_serve *serve, const dv_serve_query *query);
 /* Returns the differences from what was told last: metrics, members, items, events since the event `told`. */
 char *dv_serve_show_changes(const dv_serve *serve, size_t pool, const dv_serve_counts *before, uint64_t told);
+/* Returns how many pools there are: a page that knows fewer asks for the state again. */
+char *dv_serve_show_pools(const dv_serve *serve);
 /* Returns the counts of locks and of the registry, and whether the last look failed. */
 char *dv_serve_show_rest(const dv_serve *serve);
 
