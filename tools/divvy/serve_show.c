@@ -248,6 +248,6 @@ char *dv_serve_show_rest(const dv_serve *serve) {
 
 char *dv_serve_show_pools(const dv_serve *serve) {
     cJSON *json = cJSON_CreateObject();
-    return dv_json_line(json, json && dv_json_number(json, "pools", (int64_t)serve->pool_count) &&
+    return dv_json_line(json, json && dv_json_number(json, "pool_count", (int64_t)serve->pool_count) &&
                                   dv_json_number(json, "more_pools", (int64_t)serve->more_pools));
 }
