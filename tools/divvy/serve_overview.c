@@ -76,13 +76,9 @@ static uint32_t weight_of(const dv_serve_member *m) {
     return m->in_plan ? m->weight : WEIGHT_OF_ONE;
 }
 
-/* Returns how many items a live member of the usual weight would have if all had their share. */
+/* Returns the share of a live member of mean weight; that of another one is by its weight. */
 static double fair_share(const dv_serve_pool *pool) {
-    double weight = 0;
-    for (size_t i = 0; i < pool->member_count; i++) {
-        if (pool->members[i]->live) weight += weight_of(pool->members[i]);
-    }
-    return weight > 0 ? (double)pool->item_count * WEIGHT_OF_ONE / weight : 0;
+    return pool->counts.live ? (double)pool->item_count / (double)pool->counts.live : 0;
 }
 
 static bool append(cJSON *array, cJSON *value) {
