@@ -206,7 +206,7 @@ class Overview(PoolsCase):
         self.assertEqual([row[:3] + row[4:] for row in heat["members"]],
                          [["a", 2, 2, 1000, ""], ["b", 0, 1, 1000, ""], ["c", 0, 1, 1000, ""]])
         self.assertEqual([row[3] for row in heat["members"]],
-                         [row["state"] or "live" for row in served.rows("members")["rows"]])
+                         [row["state"] for row in served.rows("members")["rows"]])
         self.assertNotIn("more", heat)
         for question in ("pool=1", "pool=x", "pool=-1", "pool=99999999999"):
             self.assertEqual(served.ask("/heat?" + question)[0], 400, question)
