@@ -9,8 +9,7 @@
 
 #include "columns.h"
 #include "command.h"
-#include "explain_judge.h"
-#include "explain_read.h"
+#include "explain_json.h"
 #include "format.h"
 #include "log.h"
 #include "look.h"
@@ -153,49 +152,13 @@ static char *print_page(const dv_explanation *e, size_t columns) {
 
 /* ---- JSON ---- */
 
-static bool put_place(cJSON *array, const dv_explanation *e, const dv_explain_place *place) {
-    cJSON *json = dv_json_add_object(array);
-    return json && dv_json_text(json, "member", place->name) &&
-           dv_json_bool(json, "in_party", place->member != DV_NO_MEMBER) && dv_json_session(json, place->session) &&
-           dv_json_token(json, place->token) && dv_json_age(json, e->status->read_at_ms - place->made_ms);
-}
-
-static bool put_plan(cJSON *json, const dv_explanation *e) {
-    const dv_plan *plan = dv_status_plan(e->status);
-    if (!plan) return cJSON_AddNullToObject(json, "plan") != NULL;
-    const dv_status_entry *next = e->status->items[0].planned;
-    cJSON *object = cJSON_AddObjectToObject(json, "plan");
-    return object && dv_json_number(object, "generation", (int64_t)plan->header.generation) &&
-           dv_json_text(object, "reason", dv_plan_reason_text(plan->header.reason)) &&
-           dv_json_bool(object, "in_force", e->status->in_force) &&
-           dv_json_age(object, e->status->read_at_ms - e->planned_ms) &&
-           dv_json_text_or_null(object, "owner", next ? dv_status_plan_name(next->entry) : NULL);
-}
-
-/* Returns NULL when an allocation fails. */
-static cJSON *make_json(const dv_explanation *e) {
-    cJSON *json = cJSON_CreateObject();
-    dv_explain_verdict verdict = dv_explain_judge(e);
-    bool good = json && dv_json_text(json, "path", e->status->path) &&
-                dv_json_text(json, "item", e->status->items[0].name) && dv_json_text(json, "state", verdict.state) &&
-                dv_json_text_or_null(json, "owner", e->place_count ? e->places[0].name : NULL);
-    cJSON *queue = good ? cJSON_AddArrayToObject(json, "queue") : NULL;
-    good = queue;
-    for (size_t i = 0; good && i < e->place_count; i++) good = put_place(queue, e, &e->places[i]);
-    good = good && put_plan(json, e) && dv_json_text_or_null(json, "now", verdict.now) &&
-           dv_json_text_or_null(json, "next", verdict.next);
-    if (good) return json;
-    cJSON_Delete(json);
-    return NULL;
-}
-
 static char *print_json(const dv_explanation *e) {
-    cJSON *json = make_json(e);
+    cJSON *json = dv_explain_json(e);
     return dv_json_line(json, json != NULL);
 }
 
 static char *print_format(const dv_format *format, const dv_explanation *e) {
-    cJSON *json = make_json(e);
+    cJSON *json = dv_explain_json(e);
     char *text = dv_format_print(format, json);
     cJSON_Delete(json);
     return text;
@@ -204,16 +167,9 @@ static char *print_format(const dv_format *format, const dv_explanation *e) {
 /* ---- the whole ---- */
 
 static int tell(const explain_options *o, const dv_explanation *e) {
-    const dv_status *status = e->status;
-    if (!status->found) {
-        dv_command_say("there is no pool at %s: it has neither members nor locks", o->path);
-        return DV_EXIT_FAILED;
-    }
-    /* A name that neither the plan has, if it can be read, nor anybody ever asked for. */
-    dv_plan_standing standing = status->plan->memory.standing;
-    bool unreadable = standing == DV_PLAN_BROKEN || standing == DV_PLAN_NEWER;
-    if (!unreadable && !e->is_planned && e->place_count == 0 && !status->items[0].there) {
-        dv_command_say("the pool at %s has no item \"%.200s\"", o->path, o->item);
+    char why[DV_EXPLAIN_BYTES];
+    if (dv_explain_refuses(e, o->item, why)) {
+        dv_command_say("%s", why);
         return DV_EXIT_FAILED;
     }
     return dv_command_print(o->json     ? print_json(e)

@@ -10,7 +10,7 @@
 #include "columns.h"
 #include "command.h"
 #include "format.h"
-#include "history_read.h"
+#include "history_json.h"
 #include "look.h"
 #include "table.h"
 #include "table_json.h"
@@ -80,18 +80,6 @@ static int parse(history_options *o, int argc, char **argv) {
     return good ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
 }
 
-/* ---- what is missing ---- */
-
-/* Tells the generations that nobody wrote down before change i; i == told.count: before the plan. Returns whether there
- * are some. What came before 64 changes is not missing. */
-static bool find_hole(const dv_pool_history *h, size_t i, uint64_t *from, uint64_t *to) {
-    bool is_plan = i == h->told.count;
-    if (i == 0 && h->told.count == DV_PLAN_CHANGES_MAX) return false;
-    *from = i > 0 ? h->told.changes[i - 1].generation + 1 : 1;
-    *to = (is_plan ? dv_pool_history_plan(h)->header.generation : h->told.changes[i].generation) - 1;
-    return *from <= *to;
-}
-
 /* ---- for people ---- */
 
 enum { LABEL_BYTES = DV_PLAN_NAME_BYTES_MAX + DV_AGE_BYTES + 16 };
@@ -105,15 +93,11 @@ static size_t width_of(const char *name) {
     return width;
 }
 
-static const dv_plan_death *death_of(const dv_pool_history *h, const dv_plan_change *c, const char *name) {
-    return dv_plan_deaths_behind(&h->deaths, &h->told, (size_t)(c - h->told.changes), name);
-}
-
 /* Names one that left, and says whether it died. */
 static const char *label_of(const dv_pool_history *h, const dv_plan_change *c, const char *name,
                             char out[LABEL_BYTES]) {
     char seen[DV_AGE_BYTES];
-    const dv_plan_death *death = death_of(h, c, name);
+    const dv_plan_death *death = dv_history_death(h, c, name);
     if (!death) return name;
     snprintf(out, LABEL_BYTES, "%s (died, %s)", name, dv_duration_text(death->seen_ms, seen));
     return out;
@@ -169,7 +153,7 @@ static int add_change(dv_table *to, const dv_pool_history *h, const dv_plan_chan
 static int add_hole(dv_table *to, const dv_pool_history *h, size_t i) {
     uint64_t first, last;
     char generations[64];
-    if (!find_hole(h, i, &first, &last)) return 0;
+    if (!dv_history_hole(h, i, &first, &last)) return 0;
     if (first == last) snprintf(generations, sizeof generations, "%" PRIu64, first);
     else snprintf(generations, sizeof generations, "%" PRIu64 "-%" PRIu64, first, last);
     const char *const cells[] = {generations, "", "", "not written down", "", "", "", ""};
@@ -234,93 +218,9 @@ static char *print_page(const dv_pool_history *h, size_t columns) {
     return NULL;
 }
 
-/* ---- JSON ---- */
-
-static bool put_named(cJSON *to, const char *key, const dv_plan_named *who) {
-    cJSON *json = cJSON_AddObjectToObject(to, key);
-    bool good = json && dv_json_number(json, "count", who->count);
-    cJSON *names = good ? cJSON_AddArrayToObject(json, "names") : NULL;
-    for (size_t n = 0; names && n < who->named; n++) {
-        cJSON *name = cJSON_CreateString(who->names[n]);
-        if (!name || !cJSON_AddItemToArray(names, name)) {
-            cJSON_Delete(name);
-            return false;
-        }
-    }
-    return names;
-}
-
-/* Tells which of those that left have died. */
-static bool put_deaths(cJSON *to, const dv_pool_history *h, const dv_plan_change *c) {
-    cJSON *died = cJSON_AddArrayToObject(cJSON_GetObjectItemCaseSensitive(to, "left"), "died");
-    for (size_t n = 0; died && n < c->left.named; n++) {
-        const dv_plan_death *death = death_of(h, c, c->left.names[n]);
-        cJSON *json = death ? dv_json_add_object(died) : NULL;
-        if (death && !(json && dv_json_text(json, "name", death->name) &&
-                       dv_json_number(json, "seen_ms", death->seen_ms) && dv_json_session(json, death->session)))
-            return false;
-    }
-    return died;
-}
-
-static bool put_when(cJSON *to, const dv_pool_history *h, int64_t at_ms) {
-    char *when = dv_look_utc(at_ms);
-    bool good = when && dv_json_text_or_null(to, "at", when) &&
-                (at_ms ? dv_json_age(to, h->read_at_ms - at_ms) : cJSON_AddNullToObject(to, "age_ms") != NULL);
-    free(when);
-    return good;
-}
-
-static bool put_took(cJSON *to, const dv_pool_history *h, bool is_plan, int64_t ms) {
-    bool under_way = is_plan && h->under_way, known = !under_way && ms >= 0;
-    return dv_json_bool(to, "under_way", under_way) &&
-           (known ? dv_json_number(to, "took_ms", ms) : cJSON_AddNullToObject(to, "took_ms") != NULL);
-}
-
-static bool put_change(cJSON *array, const dv_pool_history *h, const dv_plan_change *c, bool is_plan) {
-    cJSON *json = dv_json_add_object(array);
-    return json && dv_json_number(json, "generation", (int64_t)c->generation) &&
-           dv_json_text(json, "reason", c->reason) && put_when(json, h, c->at_ms) &&
-           put_took(json, h, is_plan, c->took_ms) && dv_json_number(json, "moved", c->moved) &&
-           put_named(json, "joined", &c->joined) && put_named(json, "left", &c->left) && put_deaths(json, h, c);
-}
-
-static bool put_plan(cJSON *array, const dv_pool_history *h) {
-    const dv_plan_header *header = &dv_pool_history_plan(h)->header;
-    cJSON *json = dv_json_add_object(array);
-    return json && dv_json_number(json, "generation", (int64_t)header->generation) &&
-           dv_json_text(json, "reason", dv_plan_reason_text(header->reason)) && put_when(json, h, h->planned_ms) &&
-           put_took(json, h, true, h->took_ms) && cJSON_AddNullToObject(json, "moved") &&
-           cJSON_AddNullToObject(json, "joined") && cJSON_AddNullToObject(json, "left");
-}
-
-static bool put_hole(cJSON *array, const dv_pool_history *h, size_t i) {
-    uint64_t first, last;
-    if (!find_hole(h, i, &first, &last)) return true;
-    cJSON *json = dv_json_add_object(array);
-    return json && dv_json_number(json, "from", (int64_t)first) && dv_json_number(json, "to", (int64_t)last);
-}
-
-/* Returns NULL when an allocation fails. */
-static cJSON *make_json(const dv_pool_history *h) {
-    cJSON *json = cJSON_CreateObject();
-    bool good = json && dv_json_text(json, "path", h->path) && dv_json_bool(json, "readable", !h->unreadable);
-    cJSON *changes = good ? cJSON_AddArrayToObject(json, "changes") : NULL;
-    cJSON *missing = changes ? cJSON_AddArrayToObject(json, "missing") : NULL;
-    good = missing;
-    for (size_t i = 0; good && i < h->told.count; i++) {
-        bool is_plan = h->ends_with_it && i + 1 == h->told.count;
-        good = put_hole(missing, h, i) && put_change(changes, h, &h->told.changes[i], is_plan);
-    }
-    if (!h->ends_with_it) good = good && put_hole(missing, h, h->told.count) && put_plan(changes, h);
-    if (good) return json;
-    cJSON_Delete(json);
-    return NULL;
-}
-
 static char *print(const history_options *o, const dv_pool_history *h) {
     if (!o->json && !o->format) return print_page(h, dv_columns_of_output(o->wide));
-    cJSON *json = make_json(h);
+    cJSON *json = dv_history_json(h);
     if (o->json) return dv_json_line(json, json != NULL);
     char *text = json ? dv_format_print(o->format, cJSON_GetObjectItemCaseSensitive(json, "changes")) : NULL;
     cJSON_Delete(json);
@@ -330,26 +230,15 @@ static char *print(const history_options *o, const dv_pool_history *h) {
 /* ---- the whole ---- */
 
 static int tell(const history_options *o, const dv_pool_history *h) {
-    dv_plan_standing standing = h->plan->memory.standing;
-    if (!h->found) {
-        dv_command_say("there is no pool at %s: it has neither members nor locks", o->path);
-    } else if (standing == DV_PLAN_BROKEN) {
-        dv_command_say("the plan of the pool at %s is broken, and does not say where its history is: look again when a "
-                       "member has written the next one",
-                       o->path);
-    } else if (standing == DV_PLAN_NEWER) {
-        dv_command_say("a later release of divvy wrote the plan of the pool at %s: use its command", o->path);
-    } else if (!dv_pool_history_plan(h)) {
-        dv_command_say("the pool at %s has no plan, and only plans have a history: its members are kazoo's, or divide "
-                       "the items by names",
-                       o->path);
-    } else {
-        if (h->unreadable)
-            dv_command_say(
-                "the history beside the plan of %s cannot be read; the next change puts another in its place", o->path);
-        return dv_command_print(print(o, h));
+    char why[DV_HISTORY_BYTES];
+    if (dv_history_refuses(h, why)) {
+        dv_command_say("%s", why);
+        return DV_EXIT_FAILED;
     }
-    return DV_EXIT_FAILED;
+    if (h->unreadable)
+        dv_command_say("the history beside the plan of %s cannot be read; the next change puts another in its place",
+                       o->path);
+    return dv_command_print(print(o, h));
 }
 
 static int show(history_options *o) {

@@ -107,23 +107,25 @@ static void ask_more(reading *r) {
     while (!r->error && r->asked < r->reads->count && r->asked - r->answered < UNDER_WAY_MAX) r->error = ask_one(r);
 }
 
-/* Lets the client work until there may be something new, or `deadline_ms` has passed. `output` may be NULL. */
-static int step_until(dv_look *look, int64_t deadline_ms, dv_output *output) {
+/* Lets the client work until there may be something new, or `deadline_ms` has passed. `output` may be NULL, and
+ * `wake_fd` -1. */
+static int step_until(dv_look *look, int64_t deadline_ms, dv_output *output, int wake_fd) {
     int64_t left_ms = deadline_ms - now_ms(), due_ms = divvy_client_next_deadline(look->client);
     if (left_ms <= 0) return DIVVY_ETIMEDOUT;
     if (due_ms < 0 || due_ms > left_ms) due_ms = left_ms;
     struct pollfd fds[] = {{.fd = divvy_client_fd(look->client), .events = POLLIN},
                            {.fd = look->stop_fd, .events = POLLIN},
-                           {.fd = output ? dv_output_fd(output) : -1}};
-    poll(fds, 3, due_ms > INT32_MAX ? INT32_MAX : (int)due_ms);
+                           {.fd = output ? dv_output_fd(output) : -1},
+                           {.fd = wake_fd, .events = POLLIN}};
+    poll(fds, 4, due_ms > INT32_MAX ? INT32_MAX : (int)due_ms);
     if (output) dv_output_heard(output, fds[2].revents);
-    if (fds[1].revents || (output && output->ended)) return DIVVY_ECANCELED;
+    if (fds[1].revents || fds[3].revents || (output && output->ended)) return DIVVY_ECANCELED;
     int error = divvy_client_process(look->client, 0);
     return error < 0 ? error : 0;
 }
 
 static int step(dv_look *look) {
-    return step_until(look, look->deadline_ms, NULL);
+    return step_until(look, look->deadline_ms, NULL, -1);
 }
 
 divvy_client *dv_look_client(const dv_look *look) {
@@ -136,7 +138,14 @@ int dv_look_step(dv_look *look) {
 
 void dv_look_pause(dv_look *look, int64_t ms, dv_output *output) {
     int64_t deadline_ms = now_ms() + ms;
-    while (step_until(look, deadline_ms, output) == 0) continue;
+    while (step_until(look, deadline_ms, output, -1) == 0) continue;
+}
+
+int dv_look_rest(dv_look *look, int64_t ms, int wake_fd) {
+    int64_t deadline_ms = now_ms() + ms;
+    int error;
+    while ((error = step_until(look, deadline_ms, NULL, wake_fd)) == 0) continue;
+    return error;
 }
 
 int dv_look_read(dv_look *look, const dv_reads *reads) {

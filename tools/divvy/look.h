@@ -71,6 +71,9 @@ int dv_look_failed(const dv_look *look, int error);
 /* Lets time pass; the session is kept. Returns once it has passed, stop_fd is readable, or the reader of `output` has
  * gone. */
 void dv_look_pause(dv_look *look, int64_t ms, dv_output *output);
+/* Lets time pass likewise, and tells why it returns: DIVVY_ETIMEDOUT when it has passed, DIVVY_ECANCELED once stop_fd
+ * or `wake_fd` is readable, else an error of the client. */
+int dv_look_rest(dv_look *look, int64_t ms, int wake_fd);
 
 /* Returns whether a look failed so because of the servers or the way to them: a later one may succeed. */
 bool dv_look_may_recover(int error);

@@ -6,12 +6,13 @@
 #include <pthread.h>
 
 #include "locks_read.h"
+#include "serve_desk.h"
 #include "serve_options.h"
 #include "serve_pool.h"
 #include "serve_stream.h"
 #include "services_read.h"
 
-typedef struct {
+typedef struct dv_serve {
     const dv_serve_options *options;
     pthread_mutex_t lock; /* of all that follows; the main thread alone changes it */
     dv_serve_pool *pools; /* room for DV_SERVE_POOLS_MAX; a pool keeps its number, and none goes */
@@ -23,6 +24,7 @@ typedef struct {
     const char *trouble; /* why the last look failed; NULL: it did not */
     uint64_t looks, failed_looks, reads;
     dv_serve_stream *stream;
+    dv_serve_desk *desk;
 } dv_serve;
 
 /* Serves until a signal comes. Returns the exit code. */

@@ -67,12 +67,16 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
     return send_response(connection, status, "text/plain; charset=utf-8", response);
 }
 
-/* Sends a text, which it takes over; NULL stands for a failed allocation. */
-static enum MHD_Result send_text(struct MHD_Connection *connection, const char *type, char *text) {
+static enum MHD_Result send_with(struct MHD_Connection *connection, unsigned status, const char *type, char *text) {
     if (!text) return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
     struct MHD_Response *response = MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
     if (!response) free(text);
-    return send_response(connection, MHD_HTTP_OK, type, response);
+    return send_response(connection, status, type, response);
+}
+
+/* Sends a text, which it takes over; NULL stands for a failed allocation. */
+static enum MHD_Result send_text(struct MHD_Connection *connection, const char *type, char *text) {
+    return send_with(connection, MHD_HTTP_OK, type, text);
 }
 
 static enum MHD_Result send_file(struct MHD_Connection *connection, const dv_serve_file *file) {
@@ -174,6 +178,29 @@ static enum MHD_Result send_heat(dv_serve_http *http, struct MHD_Connection *con
     return send_text(connection, json_type, text);
 }
 
+/* ---- the desk ---- */
+
+static bool desk_argument(dv_serve *serve, struct MHD_Connection *connection, dv_serve_question *q) {
+    bool explains = q->subject == DV_SERVE_EXPLAIN;
+    q->item = explains ? argument(connection, "item") : NULL;
+    pthread_mutex_lock(&serve->lock);
+    bool good = pool_argument(serve, connection, &q->pool);
+    pthread_mutex_unlock(&serve->lock);
+    return good && (!explains || (q->item && strlen(q->item) <= TEXT_BYTES_MAX));
+}
+
+/* Asks the desk. As long as it has no answer, the connection is suspended, and nothing is sent. */
+static enum MHD_Result send_answer(dv_serve_http *http, struct MHD_Connection *connection, dv_serve_subject subject) {
+    dv_serve_question question = {.subject = subject};
+    dv_serve_answer answer;
+    if (!desk_argument(http->serve, connection, &question))
+        return refuse(connection, MHD_HTTP_BAD_REQUEST, "this is no question that divvy serve answers\n");
+    if (!dv_serve_desk_ask(http->serve->desk, connection, &question, &answer)) return MHD_YES;
+    dv_serve_guard_phase(&http->guard, connection, DV_SERVE_ANSWERED);
+    return send_with(connection, answer.status, answer.status == MHD_HTTP_OK ? json_type : "text/plain; charset=utf-8",
+                     answer.text);
+}
+
 /* ---- the stream ---- */
 
 static enum MHD_Result send_stream(dv_serve_http *http, struct MHD_Connection *connection, bool head) {
@@ -210,11 +237,14 @@ static enum MHD_Result answer(dv_serve_http *http, struct MHD_Connection *connec
     if (strcmp(url, "/state") == 0) return send_state(http, connection);
     if (strcmp(url, "/rows") == 0) return send_rows(http, connection);
     if (strcmp(url, "/heat") == 0) return send_heat(http, connection);
+    if (strcmp(url, "/explain") == 0) return send_answer(http, connection, DV_SERVE_EXPLAIN);
+    if (strcmp(url, "/changes") == 0) return send_answer(http, connection, DV_SERVE_CHANGES);
     if (strcmp(url, "/events") == 0) return send_stream(http, connection, head);
     return refuse(connection, MHD_HTTP_NOT_FOUND, "there is no such page; divvy serve has / and /metrics\n");
 }
 
-/* Called twice for each request. An answer to the first call ends the connection, so only a refusal is one. */
+/* Called twice for each request, and again when the desk has its answer. An answer to the first call ends the
+ * connection, so only a refusal is one. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
                                   const char *version, const char *upload, size_t *upload_bytes, void **context) {
     dv_serve_http *http = cls;
@@ -233,6 +263,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
                          enum MHD_RequestTerminationCode code) {
     dv_serve_http *http = cls;
     (void)context;
+    dv_serve_desk_leave(http->serve->desk, connection);
     if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK) dv_serve_guard_phase(&http->guard, connection, DV_SERVE_ASKING);
 }
 
@@ -289,6 +320,7 @@ static void *sweep(void *context) {
         until.tv_sec++;
         pthread_cond_timedwait(&http->woken, &http->lock, &until);
         dv_serve_guard_sweep(&http->guard);
+        dv_serve_desk_sweep(http->serve->desk);
     }
     pthread_mutex_unlock(&http->lock);
     return NULL;
@@ -339,6 +371,7 @@ int dv_serve_http_start(dv_serve_http **out, dv_serve *serve) {
 void dv_serve_http_stop(dv_serve_http *http) {
     if (!http) return;
     dv_serve_stream_close(http->serve->stream);
+    dv_serve_desk_close(http->serve->desk);
     if (http->daemon) MHD_stop_daemon(http->daemon);
     stop_sweeper(http);
     free(http);

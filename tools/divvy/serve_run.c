@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The main thread reads ZooKeeper and alone changes what was read, with the lock held; a thread of libmicrohttpd's
- * answers. So a slow ensemble holds up no page, and a slow page no look. */
+ * answers. So a slow ensemble holds up no page, and a slow page no look. The desk, a third thread, reads what pages ask
+ * for besides. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -147,10 +148,13 @@ static int prepare(server *s, const dv_serve_options *o) {
     s->serve.stream = dv_serve_stream_new();
     s->services_path = strcmp(o->root, "/") == 0 ? strdup("/services") : dv_path_join(o->root, "services");
     int error = s->serve.stream && s->services_path ? dv_serve_pools_init(&s->pools, &s->serve, s->look) : DIVVY_ENOMEM;
-    return error ? out_of_memory() : 0;
+    if (error) return out_of_memory();
+    s->serve.desk = dv_serve_desk_start(&s->serve);
+    return s->serve.desk ? 0 : DV_EXIT_FAILED;
 }
 
 static void clear(server *s) {
+    dv_serve_desk_free(s->serve.desk);
     dv_look_close(s->look);
     dv_serve_pools_free(&s->pools);
     dv_locks_clear(&s->serve.locks);
