@@ -46,8 +46,8 @@ static void settle_all(const trace *t, world *w) {
         if (i != t->cut && w->seats[i].client) world_await(&w->seats[i], is_settled, "an answer");
 }
 
-/* Makes a node that goes with the session, for the end of it to be seen by. All others learn of it: it is a child of "/",
- * which they may read. */
+/* Makes a node that goes with the session, for the end of it to be seen by. All others learn of it: it is a child of
+ * "/", which they may read. */
 static void mark_session(const trace *t, int seat_number) {
     char path[PATH_BYTES];
     marker_path(path, t, seat_number);

@@ -164,6 +164,7 @@ class Items(Case):
         self.assertEqual(member.output.splitlines()[2],
                          "ACQUIRED    owned 6: %1B[2J, a%0AFAILURE, %C2%85, é, é%E2%80%AE%E2%80%8B, %FF")
         self.assertEqual(len(member.output.splitlines()), 8)
+        self.assertEqual(member.output.splitlines()[-1], "FINISHED    owned 0")
         member = Member(self.path, items=["\u202e\u200b\U000e0041"])
         wait_for(lambda: member.ledger.state == "ACQUIRED", "it owns its items", member)
         self.assertEqual(member.stop(), 0, member)

@@ -157,6 +157,13 @@ class Status(Case):
                           ("host-1", "divvy", ["0", "2", "1000", "r1", "-"]),
                           ("n", "divvy", ["0", "-", "-", "-", "new"]), ("w", "divvy", ["0", "0", "0", "-", "drained"]),
                           ("host-2", "-", ["-", "1", "500", "r2", "absent, 1 kept 1m00s for it"])])
+        Setting.zookeeper.delete(party + leaving)  # It has left, and the plan names it until the next one.
+        page = run("status", "--path", self.path, "--wide").stdout
+        self.assertEqual(page.splitlines()[1], "plan 7, absence: 1 on their way, 1 drained, 1 absent")
+        self.assertNotRegex(page, r"(?m)^d ")
+        self.assertEqual([member["state"] for member in self.shown("status", "--path", self.path)["plan"]["members"]],
+                         [None, "absent", "left", "drained"])
+        self.assertIn("divides 3 items among 3 members", run("doctor", "--path", self.path).stdout)
 
     def cells(self, *arguments):
         page = run("status", "--path", self.path, "--wide", *arguments).stdout

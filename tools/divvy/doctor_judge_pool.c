@@ -187,11 +187,13 @@ static void judge_age(const dv_doctor *d, const dv_plan *plan, dv_findings *f) {
     const dv_status_member *late = find_unplanned(&d->status);
     bool old = late && dv_doctor_age_ms(d, late->made_ms) > SETTLE_MS;
     dv_finding *finding = add_plan(d, f, old ? DV_DOCTOR_WARNING : DV_DOCTOR_OK);
+    size_t count = 0;
+    for (size_t i = 0; i < d->status.entry_count; i++) count += !dv_status_plan_has_left(&d->status.entries[i]);
     dv_age_text(dv_doctor_age_ms(d, d->planned_ms), age);
     if (!old) {
         dv_finding_what(finding, "plan %" PRIu64 " of %s ago divides %zu item%s among %zu member%s",
-                        plan->header.generation, age, plan->set->count, plan->set->count == 1 ? "" : "s",
-                        plan->member_count, plan->member_count == 1 ? "" : "s");
+                        plan->header.generation, age, plan->set->count, plan->set->count == 1 ? "" : "s", count,
+                        count == 1 ? "" : "s");
         return;
     }
     dv_finding_what(finding, "the plan is %s old, and does not have " NAME ", which joined %s ago", age,

@@ -118,7 +118,7 @@ const char *dv_status_plan_name(const dv_plan_member *entry) {
 const char *dv_status_plan_state(const dv_plan_member *entry, const dv_status_member *member) {
     if (!entry && !member) return "";
     if (!entry) return member->fenced ? "fenced" : member->follows ? "new" : "";
-    if (entry->leaving[0]) return "leaving";
+    if (entry->leaving[0]) return member ? "leaving" : "left";
     if (!member) return is_kept(entry) ? "absent" : "gone";
     return entry->weight == 0 ? "drained" : "";
 }
@@ -134,8 +134,13 @@ void dv_status_plan_describe(const dv_status_entry *entry, const dv_status_membe
     else snprintf(out, bytes, "%s", word);
 }
 
+bool dv_status_plan_has_left(const dv_status_entry *entry) {
+    return entry->member == DV_NO_MEMBER && entry->entry->leaving[0] && entry->item_count == 0;
+}
+
 bool dv_status_plan_shows(const dv_status *status, const dv_status_entry *entry) {
-    return entry->member == DV_NO_MEMBER && (status->member_count > 0 || is_kept(entry->entry));
+    return entry->member == DV_NO_MEMBER && !dv_status_plan_has_left(entry) &&
+           (status->member_count > 0 || is_kept(entry->entry));
 }
 
 /* ---- telling ---- */
@@ -150,9 +155,9 @@ static state_counts count_states(const dv_status *status) {
         const dv_status_entry *e = &status->entries[n];
         bool away = e->member == DV_NO_MEMBER, kept = is_kept(e->entry);
         t.drained += e->entry->weight == 0;
-        t.leaving += e->entry->leaving[0] != '\0';
+        t.leaving += e->entry->leaving[0] && !away;
         t.absent += away && kept;
-        t.gone += away && !kept && !e->entry->leaving[0];
+        t.gone += away && !kept && !dv_status_plan_has_left(e);
     }
     for (size_t i = 0; i < status->member_count; i++) t.releasing += status->members[i].releasing;
     return t;

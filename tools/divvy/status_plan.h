@@ -15,11 +15,14 @@ void dv_status_plan_clear(dv_status *status);
 const dv_plan *dv_status_plan(const dv_status *status);
 /* Returns the identifier of a member of the plan, which is a part of a dynamic one's key. */
 const char *dv_status_plan_name(const dv_plan_member *entry);
-/* Returns one word: "drained", "absent" (its place is kept), "gone" (the next plan is without it), "leaving", "fenced",
- * "new" (the plan does not have it yet), or "". `entry` or `member` may be NULL. */
+/* Returns one word: "drained", "absent" (its place is kept), "gone" (the next plan is without it), "leaving", "left"
+ * (likewise gone, in good order), "fenced", "new" (the plan does not have it yet), or "". `entry` or `member` may be
+ * NULL. */
 const char *dv_status_plan_state(const dv_plan_member *entry, const dv_status_member *member);
 /* Writes that for people, with what the member still has to release, and for how long an absent one's items wait. */
 void dv_status_plan_describe(const dv_status_entry *entry, const dv_status_member *member, char *out, size_t bytes);
+/* Returns whether it has left in good order, and nothing is its: the plan names it until the next one. */
+bool dv_status_plan_has_left(const dv_status_entry *entry);
 /* Returns whether a page has a line for this entry besides those of the live members. */
 bool dv_status_plan_shows(const dv_status *status, const dv_status_entry *entry);
 /* "plan 18, join: 2 items on their way, 1 drained"; nothing where there is no plan. */
