@@ -176,10 +176,9 @@ static void print_time(FILE *to) {
     fprintf(to, "%s.%03ld  ", text, now.tv_nsec / 1000000);
 }
 
-/* Returns the state as people read it: kazoo's FAILURE is a member's end, also a good one. */
-static const char *state_word(const dv_ledger *ledger, const dv_line *line) {
-    bool finished = line->reason && strcmp(line->reason, "finished") == 0;
-    return finished ? "FINISHED" : divvy_partition_state_name(ledger->state);
+/* Returns whether a member has ended in good order. Its state is kazoo's FAILURE, which people would misread. */
+static bool has_finished(const dv_line *line) {
+    return line->reason && strcmp(line->reason, "finished") == 0;
 }
 
 char *dv_line_readable(const dv_ledger *ledger, const dv_line *line) {
@@ -188,9 +187,9 @@ char *dv_line_readable(const dv_ledger *ledger, const dv_line *line) {
     FILE *to = open_memstream(&text, &bytes);
     if (!to) return NULL;
     if (ledger->timestamps) print_time(to);
-    fprintf(to, "%-10s", state_word(ledger, line));
+    fprintf(to, "%-10s", has_finished(line) ? "FINISHED" : divvy_partition_state_name(ledger->state));
     bool complete = print_changes(to, line) && print_owned(to, ledger);
-    char *reason = line->reason ? dv_text_readable(line->reason) : NULL;
+    char *reason = line->reason && !has_finished(line) ? dv_text_readable(line->reason) : NULL;
     if (reason) fprintf(to, "  (%s)", reason);
     free(reason);
     fprintf(to, "\n");
