@@ -83,17 +83,25 @@ class Browser:
         actions = [{"type": kind, "value": names.get(key, key)} for key in keys for kind in ("keyDown", "keyUp")]
         self._do("actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
 
+    def tell(self, command, **parameters):
+        """Asks by the protocol of Chromium's own tools."""
+        return self._do("goog/cdp/execute", {"cmd": command, "params": parameters})
+
     def prefer(self, scheme):
         """light or dark."""
-        self._do("goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {
-            "features": [{"name": "prefers-color-scheme", "value": scheme}]}})
+        self.tell("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def resize(self, width, height):
+        """Shows the page as wide and high as that, without bars to scroll it. It scrolls all the same."""
+        self.tell("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.tell("Emulation.setScrollbarsHidden", hidden=True)
 
     def said(self):
         """What the pages have said to the console since the last call: errors, and what their policy forbids."""
         return [entry["message"] for entry in self._do("se/log", {"type": "browser"})]
 
     def screenshot(self):
-        return base64.b64decode(self._ask("GET", "/session/%s/screenshot" % self.session))
+        return base64.b64decode(self.tell("Page.captureScreenshot", format="png")["data"])
 
     def close(self):
         if self.session:

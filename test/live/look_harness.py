@@ -40,9 +40,10 @@ def run(*arguments, connect=None, **options):
 class DivvyMember:
     """A running `divvy partition`."""
 
-    def __init__(self, path, identifier, items):
+    def __init__(self, path, identifier, items, *options):
         self.identifier, self.owned, self.tokens, self.state, self.errors = identifier, [], {}, None, ""
-        words = command("partition", "--path", path, "--identifier", identifier, "--json", "--time-boundary", "300ms")
+        words = command("partition", "--path", path, "--identifier", identifier, "--json", "--time-boundary", "300ms",
+                        *options)
         words += [word for item in items for word in ("--item", item)]
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL)
@@ -68,10 +69,10 @@ class DivvyMember:
 class CommandMember:
     """A running `divvy partition` with a command, which ends with it; so it has a death watch."""
 
-    def __init__(self, path, identifier, items, *options):
+    def __init__(self, path, identifier, items, *options, work=("sleep", "1000")):
         words = command("partition", "--path", path, "--identifier", identifier, "--time-boundary", "300ms", *options)
         words += [word for item in items for word in ("--item", item)]
-        self.process = subprocess.Popen(words + ["--", "sleep", "1000"], stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([*words, "--", *work], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def stop(self, with_signal=signal.SIGTERM):

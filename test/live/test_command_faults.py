@@ -13,21 +13,16 @@ may use the machine. DIVVY_TEST_SERVER=--production gives the server the setting
 import json
 import os
 import re
-import shlex
 import signal
-import subprocess
 import time
 from unittest import mock
 
 from kazoo.security import READ_ACL_UNSAFE, make_digest_acl
 
-from command_harness import DEADLINE_S, NOWHERE, ZOOKEEPER_LOCAL, Server, Setting, fire, main, no_credentials, wait_for
-from look_harness import Case, DivvyMember, command, plan_text, run, tree
+from command_harness import DEADLINE_S, NOWHERE, Server, Setting, fire, main, no_credentials, wait_for
+from fault_harness import ITEM_COUNT, ITEMS, TLS, Ensemble, FaultyPool
+from look_harness import run, tree
 
-ITEM_COUNT = int(os.environ.get("DIVVY_FAULTS_ITEMS", "60"))
-ITEMS = ["item-%05d" % number for number in range(ITEM_COUNT)]
-MEMBERS = ("alpha", "beta", "gamma")
-TLS = "DIVVY_TEST_TLS" in os.environ  # the servers list clients of one kind only
 MEASURES = "DIVVY_FAULTS_ITEMS" in os.environ
 # A machine that others use may be slow. Only a server that is silent by intention is not waited for.
 PATIENT = [] if MEASURES else ["--server-timeout", "20s"]
@@ -35,66 +30,7 @@ IMPATIENT = [] if MEASURES else ["--server-timeout", "3s"]
 TABLE = []
 
 
-class Ensemble:
-    """Three servers, which end with this process."""
-
-    def __init__(self):
-        start = [ZOOKEEPER_LOCAL, "start", "--servers", "3", "--parent", str(os.getpid())]
-        if TLS:
-            start += ["--tls-files", os.environ["DIVVY_TEST_TLS"]]
-        lines = subprocess.run(start, check=True, text=True, stdout=subprocess.PIPE).stdout.splitlines()
-        values = dict(shlex.split(line)[0].split("=", 1) for line in lines)
-        self.connect, self.folder = values["DIVVY_CONNECT"], values["ZOOKEEPER_LOCAL_DIR"]
-
-    def do(self, verb, *arguments):
-        subprocess.run([ZOOKEEPER_LOCAL, verb, self.folder, *arguments], check=True, stdout=subprocess.DEVNULL)
-
-
-class Faults(Case):
-    def pool(self, owners=None, members=MEMBERS, live=None, static=()):
-        """A pool of ITEMS that is well: all are owned by whom the plan gives them to. `static` ones may be away."""
-        owners = owners or "".join(str(number % len(members)) for number in range(ITEM_COUNT))
-        live = set(members) if live is None else live
-        self.members = tuple((name, name in static) for name in members)
-        self.clients = self.make_pool(live, self.members, ITEMS, owners)
-        locks = self.path + "/locks"
-        Setting.zookeeper.ensure_path(locks)
-        self.in_multis(Setting.zookeeper, [(locks + "/" + item, b"", False) for item in ITEMS])
-        for number, name in enumerate(members):
-            mine = [item for item, owner in zip(ITEMS, owners) if owner == str(number)]
-            if name in live:
-                places = [(self.place(item, number + 1), name.encode(), True) for item in mine]
-                self.in_multis(self.clients[name], places)
-        return self.clients
-
-    def in_multis(self, client, nodes):
-        for first in range(0, len(nodes), 500):
-            transaction = client.transaction()
-            for path, data, ephemeral in nodes[first:first + 500]:
-                transaction.create(path, data, ephemeral=ephemeral)
-            self.assertFalse([result for result in transaction.commit() if isinstance(result, Exception)])
-
-    def place(self, item, owner, number=1):
-        """The path of a place in the queue, as a member's client names it (docs/protocol.md, N5)."""
-        return "%s/locks/%s/0000000000%d00000000000%d__lock__%010d" % (self.path, item, owner, number, number)
-
-    def node(self, name):
-        nodes = Setting.zookeeper.get_children(self.path + "/party")
-        return self.path + "/party/" + next(node for node in nodes if node.endswith("-" + name))
-
-    def join(self, name, number=7, tags="a=2,s=00000000", data=b"{}"):
-        client = self.client()
-        node = "%s/party/0000000000%d000000000001,%s-%s" % (self.path, number, tags, name)
-        client.create(node, data, ephemeral=True)
-        return client
-
-    def set_plan(self, owners, **changes):
-        node = "0000000000%d000000000001,a=2,s=00000000-%s"
-        members = [{"slot": slot, "key": node % (slot + 1, name), "static": 0, "weight": 1000, "zone": "",
-                    "rejoin_delay_ms": 0, "absent": "0", "leaving": ""}
-                   for slot, (name, _) in enumerate(self.members)]
-        Setting.zookeeper.set(self.path + "/plan", plan_text(ITEMS, members, owners))
-
+class Faults(FaultyPool):
     def doctor(self, *arguments, **options):
         return ["doctor", "--path", self.path, *PATIENT, *arguments], options
 
@@ -149,10 +85,9 @@ class Faults(Case):
 
     def test_not_released(self):
         self.pool()
-        owners = "".join(str(number % 3) for number in range(ITEM_COUNT))
         self.check("a member does not release an item",
                    r"release +alpha: it was asked to release 1 item, for \d+s now, and has not; the first is item-0",
-                   lambda: self.set_plan("1" + owners[1:]), code=0)
+                   self.ask_for_an_item, code=0)
         self.assert_named("the same, asked for by item", (["explain", "--path", self.path, "item-00000"], {}),
                           "alpha was asked to release it at least .* ago, and has not", code=0)
 
@@ -248,18 +183,6 @@ class Faults(Case):
 
     # ---- the processes of members ----
 
-    def member(self, *options):
-        """A real member beside the others. It gets nothing, as those release nothing."""
-        self.pool()
-        items = self.file("".join(item + "\n" for item in ITEMS))
-        words = command("partition", "--path", self.path, "--identifier", "worker-1", "--items-from", items, *options)
-        member = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL)
-        self.addCleanup(member.wait)
-        self.addCleanup(member.kill)
-        wait_for(lambda: len(Setting.zookeeper.get_children(self.path + "/party")) == 4, "it is in the party")
-        return member
-
     def test_ghost(self):
         if TLS:
             self.pool()
@@ -289,10 +212,6 @@ class Faults(Case):
                           min([named[-1][1]] + [taken_ms for said, taken_ms, _ in more if said])))
         self.assertTrue(named[-1][0], named[-1][2].stdout)
 
-    def member_node_gone(self, member):
-        node = self.node("worker-1")
-        return lambda: member.poll() is not None or not Setting.zookeeper.exists(node)
-
     # ---- the pool's nodes ----
 
     def test_acl(self):
@@ -311,7 +230,7 @@ class Faults(Case):
     def test_plan_read_only(self):
         self.pool()
         self.check("a plan that cannot be written", r"acl +%s/plan: nobody may create below it" % self.path,
-                   lambda: Setting.zookeeper.set_acls(self.path + "/plan", READ_ACL_UNSAFE))
+                   self.close_plan)
 
     def test_plan_broken(self):
         self.pool()

@@ -195,7 +195,8 @@ class Overview(PoolsCase):
 
     # All members at a glance: what each has, what the plan gives it, and what its share would be.
     def test_heat(self):
-        clients = self.make_pool(["a", "b"], [("a", False), ("b", False), ("c", True)], ["i1", "i2", "i3", "i4"], "0012")
+        members = [("a", False), ("b", False), ("c", True)]
+        clients = self.make_pool(["a", "b"], members, ["i1", "i2", "i3", "i4"], "0012")
         for item in ("i1", "i2"):
             clients["a"].ensure_path(self.path + "/locks/" + item)
             clients["a"].create("%s/locks/%s/%s__lock__0000000000" % (self.path, item, "0" * 23), b"a", ephemeral=True)
