@@ -5,14 +5,16 @@ usage: bench/serve.py [--members M] [--items K] [--build DIR]
 
 Starts a private ZooKeeper, and writes into it a pool with a plan: members, and for each item the place of its owner. It
 needs no member for that, and 20 sessions. Then it starts divvy serve, and prints: how long until the first page has its
-rows, the resident memory, how long a page takes once the pool was read, what is asked of ZooKeeper and how much CPU
-time goes by while nothing changes, and what is sent to an open page when the plan moves one item to another member.
+rows, what a page asks for and how long each answer takes once the pool was read, how long an examination takes, what
+is asked of ZooKeeper and how much CPU time goes by while nothing changes, the resident memory, and what is sent to an
+open page when the plan moves one item to another member.
 1,000 members and 100,000 items by default; that takes two minutes. Exit status: 0 done; 1 it failed.
 """
 import argparse
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import time
@@ -27,6 +29,8 @@ from look_harness import set_of  # noqa: E402
 from serve_harness import Serve, Stream  # noqa: E402
 
 POOL, SESSIONS, BATCH = "/pool", 20, 500
+ANSWERS = ("/state", "/findings", "/changes", "/heat", "/samples", "/rows?table=holdups", "/rows?table=pools",
+           "/rows?table=timeline&limit=500", "/rows?table=items&limit=100")
 GUID = "0000000000900000000000%d"
 
 
@@ -127,11 +131,52 @@ def measure_start(items):
     subprocess.run([Setting.divvy, "status", "--path", POOL, "--connect", Setting.server.connect, "--timeout", "60s",
                     "--json"], stdout=subprocess.DEVNULL, check=True)
     print("divvy status, which reads all of it too, in the same run: %.2f s" % (time.monotonic() - began))
-    began = time.monotonic()
-    sizes = [len(served.ask(path)[2]) for path in ("/", "/serve.css", "/serve.js", "/chart.js", "/state",
-                                                   "/rows?table=items&limit=100")]
-    print("a page once the pool was read: %.0f ms, %d bytes" % (1000 * (time.monotonic() - began), sum(sizes)))
     return served
+
+
+def files_of(served):
+    """The page's files, as a browser finds them."""
+    waiting, found = ["/"], {}
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found[path] = served.ask(path)[2]
+        text = found[path].decode()
+        waiting += re.findall(r'(?:src|href)="(/[a-z_]+\.[a-z]+)"', text)
+        waiting += ["/" + name for name in re.findall(r'from "\./([a-z_]+\.js)"', text)]
+    return found
+
+
+def measure_answers(served):
+    """What a page asks for: all of it together, and each answer, which comes from memory but for the desk's."""
+    began = time.monotonic()
+    files = files_of(served)
+    answers = [served.ask(path) for path in ANSWERS]
+    total = sum(map(len, files.values())) + sum(len(body) for _, _, body in answers)
+    print("a page's first load, one after the other: %.0f ms, %d files, %d answers, %d bytes" %
+          (1000 * (time.monotonic() - began), len(files), len(answers), total))
+    for path in ANSWERS:
+        taken = []
+        for _ in range(5):
+            began = time.monotonic()
+            status, _, body = served.ask(path)
+            taken.append(1000 * (time.monotonic() - began))
+        taken.sort()
+        print("  %-40s %d: %.0f ms, at most %.0f ms, %d bytes" % (path, status, taken[2], taken[-1], len(body)))
+
+
+def measure_findings(served):
+    """Three examinations that are new, and not told again from memory."""
+    taken, seen = [], None
+    while len(taken) < 3:
+        began = time.monotonic()
+        told = served.json("/findings")
+        if told["read_at_ms"] != seen:
+            taken.append(1000 * (time.monotonic() - began))
+            seen = told["read_at_ms"]
+        time.sleep(0.2)
+    print("an examination: %s ms" % ", ".join("%.0f" % ms for ms in taken))
 
 
 def measure_rest(served, seconds=15):
@@ -180,6 +225,8 @@ def main():
         make_pool(clients, options.members, options.items, owners)
         print("%d members, %d items" % (options.members, options.items))
         served = measure_start(options.items)
+        measure_answers(served)
+        measure_findings(served)
         measure_rest(served)
         measure_change(served, clients, options.members, options.items, owners)
         print("resident memory after that: %.1f MB" % (status_of(served.process.pid, "VmRSS") / 1024))

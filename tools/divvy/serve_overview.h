@@ -1,4 +1,4 @@
-/* What divvy serve tells of many pools at once, and of all members of one. SPDX-License-Identifier: Apache-2.0
+/* Many pools of divvy serve at once, and all members of one, as JSON. SPDX-License-Identifier: Apache-2.0
  *
  * With the lock of dv_serve held. */
 #ifndef DV_SERVE_OVERVIEW_H

@@ -25,8 +25,8 @@ int dv_serve_pools_init(dv_serve_pools *pools, dv_serve *serve, dv_look *look);
 /* After dv_look_close(). */
 void dv_serve_pools_free(dv_serve_pools *pools);
 
-/* Searches, if it is time, and looks at each pool; tells pages what has changed. Returns 0, or the error of servers that
- * do not answer, or of all pools: one that alone cannot be read does not hold up the others. */
+/* Searches, if it is time, and looks at each pool; tells pages what has changed. A pool that alone cannot be read does
+ * not hold up the others. Returns 0, or the error of servers that do not answer, or of all pools. */
 int dv_serve_pools_look(dv_serve_pools *pools);
 
 #endif
