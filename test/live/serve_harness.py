@@ -7,8 +7,10 @@ import socket
 import subprocess
 import urllib.parse
 
-from command_harness import DEADLINE_S
-from look_harness import command
+from command_harness import DEADLINE_S, wait_for
+from look_harness import Case, command
+
+MEMBER = "0000000000%d00000000000%d,a=2,s=00000000-%s"
 
 
 class Serve:
@@ -97,3 +99,38 @@ class Stream:
     def close(self):
         self.file.close()
         self.socket.close()
+
+
+class ServeCase(Case):
+    def serve(self, *arguments, **options):
+        served = Serve("--path", self.path, "--root", self.path + "-divvy", *arguments, **options)
+        self.addCleanup(served.end)
+        return served
+
+    def stream(self, served):
+        stream = Stream(served)
+        self.addCleanup(stream.close)
+        return stream
+
+    def member(self, name, number=1):
+        """A member in the party, and the client that it lives on."""
+        client = self.client()
+        client.ensure_path(self.path + "/party")
+        node = MEMBER % (number, 1, name)
+        client.create(self.path + "/party/" + node, b"{}", ephemeral=True)
+        return client
+
+    def place(self, client, item, name=b"", number=0):
+        """A place of the client's in an item's queue: its path."""
+        client.ensure_path(self.path + "/locks/" + item)
+        path = "%s/locks/%s/%s__lock__%010d" % (self.path, item, "0" * 23, number)
+        return client.create(path, name, ephemeral=True)
+
+    def wait_read(self, served, condition=lambda pool: True):
+        """Waits until the pool was read, and looks so."""
+        seen = []
+
+        def looks_so():
+            seen[:] = [served.pool()]
+            return seen[0]["read"] and condition(seen[0])
+        wait_for(looks_so, "the pool", seen)

@@ -1,5 +1,6 @@
 /* What divvy serve remembers of a pool is bounded. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "divvy/serve_history.h"
@@ -45,12 +46,35 @@ TEST_IN(test_bytes_max, set_up, tear_down) {
     assert_string_equal(dv_serve_history_event(&history, 3)->what, "short");
 }
 
-/* A sample is kept where it differs from the last one, and the oldest go. */
-TEST_IN(test_samples, set_up, tear_down) {
-    for (int i = 0; i < 2 * DV_SERVE_SAMPLES_MAX + 6; i++)
-        dv_serve_history_sample(&history, &(dv_serve_sample){.ms = i, .unowned = (size_t)(i / 2)});
-    assert_int_equal(history.sample_count, DV_SERVE_SAMPLES_MAX);
-    assert_int_equal(dv_serve_history_sample_at(&history, 0)->unowned, 3);
-    assert_int_equal(dv_serve_history_sample_at(&history, 0)->ms, 6);
-    assert_int_equal(dv_serve_history_sample_at(&history, DV_SERVE_SAMPLES_MAX - 1)->unowned, DV_SERVE_SAMPLES_MAX + 2);
+/* What is kept no more is known by its time: nothing is known of before. */
+TEST_IN(test_lost, set_up, tear_down) {
+    for (int i = 0; i < DV_SERVE_EVENTS_MAX; i++)
+        dv_serve_history_add(&history, 100 + i, DV_SERVE_JOINED, "m", NULL, NULL);
+    assert_int_equal(history.lost_ms, 0);
+    dv_serve_history_add(&history, 50000, DV_SERVE_LEFT, "m", NULL, NULL);
+    assert_int_equal(history.lost_ms, 100);
+}
+
+/* Items that went are bounded as events are, and count likewise. */
+TEST_IN(test_gone, set_up, tear_down) {
+    for (int i = 0; i < DV_SERVE_EVENTS_MAX + 3; i++) dv_serve_history_gone(&history, strdup("item"), i, 10 + i);
+    assert_int_equal(history.gone_count, DV_SERVE_EVENTS_MAX);
+    assert_int_equal(dv_serve_history_gone_at(&history, 0)->came_ms, 3);
+    assert_int_equal(history.lost_ms, 12);
+    char *name = malloc(DV_SERVE_EVENT_BYTES_MAX);
+    assert_non_null(name);
+    memset(name, 'x', DV_SERVE_EVENT_BYTES_MAX - 1);
+    name[DV_SERVE_EVENT_BYTES_MAX - 1] = '\0';
+    dv_serve_history_gone(&history, name, 1, 50000);
+    assert_int_equal(history.gone_count, 1);
+    assert_int_equal(history.lost_ms, 12 + DV_SERVE_EVENTS_MAX);
+}
+
+/* Where the clock goes back, what was before is no later than what is. */
+TEST_IN(test_clock, set_up, tear_down) {
+    for (int i = 1; i <= 3; i++) dv_serve_history_add(&history, i * 10, DV_SERVE_JOINED, "m", NULL, NULL);
+    dv_serve_history_gone(&history, strdup("item"), 5, 30);
+    dv_serve_history_add(&history, 15, DV_SERVE_LEFT, "m", NULL, NULL);
+    for (size_t i = 0; i < 4; i++) assert_int_equal(dv_serve_history_event(&history, i)->ms, i == 0 ? 10 : 15);
+    assert_int_equal(dv_serve_history_gone_at(&history, 0)->gone_ms, 15);
 }

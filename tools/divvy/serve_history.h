@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* The oldest go when there are more, or when their texts have more bytes. */
-enum { DV_SERVE_EVENTS_MAX = 20000, DV_SERVE_EVENT_BYTES_MAX = 4 * 1024 * 1024, DV_SERVE_SAMPLES_MAX = 720 };
+enum { DV_SERVE_EVENTS_MAX = 20000, DV_SERVE_EVENT_BYTES_MAX = 4 * 1024 * 1024 };
 
 typedef enum {
     DV_SERVE_ITEM,   /* `what` went from one owner to another; NULL: nobody */
@@ -25,32 +25,34 @@ typedef struct {
     char *what, *from, *to;
 } dv_serve_event;
 
-/* How many items were where, at a time; what was so goes on until the next one. */
+/* An item that was there once: it is no event, but who looks back has to know. */
 typedef struct {
-    int64_t ms;
-    size_t items, unowned, moving, members;
-} dv_serve_sample;
+    char *name;
+    int64_t came_ms, gone_ms; /* `came_ms` 0: it was there at the first look */
+} dv_serve_gone;
 
 typedef struct {
     dv_serve_event *events; /* a ring */
     size_t first, count, bytes;
     uint64_t last_number;
-    dv_serve_sample samples[DV_SERVE_SAMPLES_MAX]; /* likewise */
-    size_t sample_first, sample_count;
+    dv_serve_gone *gone; /* likewise, with the same bounds */
+    size_t gone_first, gone_count, gone_bytes;
+    int64_t lost_ms; /* of the last event, or item that went, which is not kept; 0: all are */
 } dv_serve_history;
 
 /* 0 or DIVVY_ENOMEM. */
 int dv_serve_history_init(dv_serve_history *history);
 void dv_serve_history_free(dv_serve_history *history);
 
-/* Adds an event; the texts are copied, `from` and `to` may be NULL. Without memory for it, it is left out. */
+/* Adds an event; the texts are copied, `from` and `to` may be NULL. Without memory for it, it is left out. Where the
+ * clock went back, those before it are no later. */
 void dv_serve_history_add(dv_serve_history *history, int64_t ms, dv_serve_event_kind kind, const char *what,
                           const char *from, const char *to);
 /* The i-th from the oldest. */
 const dv_serve_event *dv_serve_history_event(const dv_serve_history *history, size_t i);
 
-/* Adds a sample, if it differs from the last one. */
-void dv_serve_history_sample(dv_serve_history *history, const dv_serve_sample *sample);
-const dv_serve_sample *dv_serve_history_sample_at(const dv_serve_history *history, size_t i);
+/* Takes note of an item that went; takes the name over. */
+void dv_serve_history_gone(dv_serve_history *history, char *name, int64_t came_ms, int64_t gone_ms);
+const dv_serve_gone *dv_serve_history_gone_at(const dv_serve_history *history, size_t i);
 
 #endif

@@ -106,7 +106,7 @@ static enum MHD_Result send_metrics(dv_serve_http *http, struct MHD_Connection *
                      text);
 }
 
-/* ---- rows ---- */
+/* ---- samples and rows ---- */
 
 static const char *argument(struct MHD_Connection *connection, const char *name) {
     const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
@@ -120,6 +120,23 @@ static bool number_argument(struct MHD_Connection *connection, const char *name,
     if (text[digits] || digits > 9) return false;
     *out = strtoul(text, NULL, 10);
     return *out <= most;
+}
+
+/* Reads a time in milliseconds. */
+static bool time_argument(struct MHD_Connection *connection, const char *name, int64_t *out) {
+    const char *text = argument(connection, name);
+    if (!text) return true;
+    size_t digits = strspn(text, "0123456789");
+    if (text[digits] || digits > 15) return false;
+    *out = strtoll(text, NULL, 10);
+    return true;
+}
+
+/* Reads two times; whatever is not given is open. */
+static bool span_arguments(struct MHD_Connection *connection, int64_t *from_ms, int64_t *to_ms) {
+    *from_ms = 0;
+    *to_ms = INT64_MAX;
+    return time_argument(connection, "from", from_ms) && time_argument(connection, "to", to_ms) && *from_ms <= *to_ms;
 }
 
 static bool table_argument(struct MHD_Connection *connection, dv_serve_table *out) {
@@ -154,6 +171,7 @@ static bool read_query(const dv_serve *serve, struct MHD_Connection *connection,
     bool bounded = (!q->text || strlen(q->text) <= TEXT_BYTES_MAX) && (!q->exact || strlen(q->exact) <= TEXT_BYTES_MAX);
     return bounded && table_argument(connection, &q->table) &&
            (pool_argument(serve, connection, &q->pool) || (is_of_all(q->table) && q->pool == 0)) &&
+           span_arguments(connection, &q->from_ms, &q->to_ms) && time_argument(connection, "at", &q->at_ms) &&
            number_argument(connection, "offset", SIZE_MAX, &q->offset) &&
            number_argument(connection, "limit", DV_SERVE_ROWS_MAX, &q->limit);
 }
@@ -165,6 +183,17 @@ static enum MHD_Result send_rows(dv_serve_http *http, struct MHD_Connection *con
     char *text = good ? dv_serve_show_rows(http->serve, &query) : NULL;
     pthread_mutex_unlock(&http->serve->lock);
     if (!good) return refuse(connection, MHD_HTTP_BAD_REQUEST, "this is no question that /rows answers\n");
+    return send_text(connection, json_type, text);
+}
+
+static enum MHD_Result send_samples(dv_serve_http *http, struct MHD_Connection *connection) {
+    size_t pool = 0;
+    int64_t from_ms, to_ms;
+    pthread_mutex_lock(&http->serve->lock);
+    bool good = pool_argument(http->serve, connection, &pool) && span_arguments(connection, &from_ms, &to_ms);
+    char *text = good ? dv_serve_show_samples(http->serve, pool, from_ms, to_ms) : NULL;
+    pthread_mutex_unlock(&http->serve->lock);
+    if (!good) return refuse(connection, MHD_HTTP_BAD_REQUEST, "this is no question that /samples answers\n");
     return send_text(connection, json_type, text);
 }
 
@@ -235,6 +264,7 @@ static enum MHD_Result answer(dv_serve_http *http, struct MHD_Connection *connec
     }
     if (strcmp(url, "/metrics") == 0) return send_metrics(http, connection);
     if (strcmp(url, "/state") == 0) return send_state(http, connection);
+    if (strcmp(url, "/samples") == 0) return send_samples(http, connection);
     if (strcmp(url, "/rows") == 0) return send_rows(http, connection);
     if (strcmp(url, "/heat") == 0) return send_heat(http, connection);
     if (strcmp(url, "/explain") == 0) return send_answer(http, connection, DV_SERVE_EXPLAIN);

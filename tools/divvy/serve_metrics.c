@@ -18,7 +18,7 @@ typedef struct {
 
 static const char members_help[] = "Members of the pool: live ones, and those that are away while the plan keeps their "
                                    "items.";
-static const char items_help[] = "Items of the pool, with an owner and without one.";
+static const char items_help[] = "Items of the pool, with an owner and without one; kept ones have none.";
 
 #define GAUGE(name_text, help_text, field) \
     { {POOL name_text, DV_METRIC_GAUGE, NULL, help_text}, NULL, NULL, offsetof(dv_serve_counts, field) }
@@ -31,8 +31,9 @@ static const pool_gauge gauges[] = {
     GAUGE("strays", "Children of the party that are no members.", strays),
     STATE("items", items_help, "owned", owned),
     STATE("items", items_help, "unowned", unowned),
-    GAUGE("moves_in_progress", "Items that the plan gives to a live member that does not own them yet.", moving),
-    GAUGE("items_of_strangers", "Items that are owned by a session which is not in the party.", strangers),
+    GAUGE("moves_in_progress", "Items that have an owner, and that the plan gives to another live member.", moving),
+    GAUGE("items_of_strangers", "Items that are owned by a session which is not in the party, moving ones too.",
+          strangers),
     GAUGE("waiters", "Places in the items' queues behind the owners'.", waiting),
     GAUGE("items_least", "Items of the live member that owns the fewest.", least),
     GAUGE("items_most", "Items of the live member that owns the most.", most),

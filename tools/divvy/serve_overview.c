@@ -12,7 +12,7 @@ enum { WEIGHT_OF_ONE = 1000 };
 /* ---- states ---- */
 
 const char *dv_serve_pool_state(const dv_serve_pool *pool, const char *trouble) {
-    if (trouble) return "trouble";
+    if (trouble || pool->trouble) return "trouble";
     if (!pool->read_at_ms) return "reading";
     if (!pool->counts.found) return "absent";
     if (pool->counts.unowned) return "unowned";
@@ -20,8 +20,7 @@ const char *dv_serve_pool_state(const dv_serve_pool *pool, const char *trouble) 
 }
 
 static const char *state_of(const dv_serve *serve, size_t pool) {
-    const dv_serve_pool *p = &serve->pools[pool];
-    return dv_serve_pool_state(p, p->trouble ? p->trouble : serve->trouble);
+    return dv_serve_pool_state(&serve->pools[pool], serve->trouble);
 }
 
 /* Returns how bad a state is; 0 is the worst. */

@@ -10,8 +10,8 @@
 
 enum { DV_SERVE_HEAT_MAX = 5000 };
 
-/* Returns one word: "trouble" (it could not be read, as `trouble` says; NULL: it could), "reading", "absent",
- * "unowned", "moving" or "well". */
+/* Returns one word: "trouble" (it could not be read, as `trouble` says of all pools, or its own of it), "reading" (for
+ * the first time), "absent" (there is no pool), "unowned" (some items are), "moving" (some items are), or "well". */
 const char *dv_serve_pool_state(const dv_serve_pool *pool, const char *trouble);
 
 /* Writes the numbers of all pools into `order`, which has room for them: the worst one first. */

@@ -20,7 +20,7 @@ typedef struct {
 } update;
 
 int dv_serve_pool_init(dv_serve_pool *pool, const char *path) {
-    *pool = (dv_serve_pool){.path = strdup(path), .counts = {.reason = ""}};
+    *pool = (dv_serve_pool){.path = strdup(path), .counts = {.reason = ""}, .told_state = ""};
     return pool->path ? dv_serve_history_init(&pool->history) : DIVVY_ENOMEM;
 }
 
@@ -70,7 +70,8 @@ dv_serve_item *dv_serve_pool_find(const dv_serve_pool *pool, const char *name) {
 }
 
 /* Appends an item; the caller sorts. */
-static dv_serve_item *add_item(dv_serve_pool *pool, const char *name) {
+static dv_serve_item *add_item(update *u, const char *name) {
+    dv_serve_pool *pool = u->pool;
     if (pool->item_count == pool->item_room) {
         size_t room = pool->item_room ? pool->item_room + pool->item_room / 2 : 64;
         dv_serve_item *grown = realloc(pool->items, room * sizeof *grown);
@@ -79,7 +80,7 @@ static dv_serve_item *add_item(dv_serve_pool *pool, const char *name) {
         pool->item_room = room;
     }
     dv_serve_item *item = &pool->items[pool->item_count];
-    *item = (dv_serve_item){.name = strdup(name), .changed = true};
+    *item = (dv_serve_item){.name = strdup(name), .came_ms = u->first ? 0 : u->now_ms, .changed = true};
     if (!item->name) return NULL;
     pool->item_count++;
     return item;
@@ -91,13 +92,13 @@ const char *dv_serve_item_owner(const dv_serve_item *item) {
 }
 
 bool dv_serve_item_is_moving(const dv_serve_item *item) {
-    return item->next && item->next->live && item->next != item->owner;
+    return item->held && item->next && item->next->live && item->next != item->owner;
 }
 
 const char *dv_serve_item_state(const dv_serve_item *item) {
+    if (!item->held) return item->next && !item->next->live ? "kept" : "unowned";
     if (dv_serve_item_is_moving(item)) return "moving";
-    if (item->held) return item->owner ? "owned" : "stranger";
-    return item->next ? "kept" : "unowned";
+    return item->owner ? "owned" : "stranger";
 }
 
 static bool same_text(const char *a, const char *b) {
@@ -176,7 +177,7 @@ static int take_items(update *u) {
         const dv_status_item *read = &status->items[i];
         dv_serve_item *item = find_among(u->pool, known, read->name);
         if (!item && !read->there) continue;
-        if (!item) item = add_item(u->pool, read->name);
+        if (!item) item = add_item(u, read->name);
         error = item ? take_item(u, item, read) : DIVVY_ENOMEM;
     }
     if (u->pool->item_count > known) qsort(u->pool->items, u->pool->item_count, sizeof *u->pool->items, compare_items);
@@ -192,7 +193,7 @@ static int take_plan(update *u) {
     for (size_t i = 0; i < known; i++) pool->items[i].in_plan = false;
     for (size_t i = 0; plan && i < plan->set->count; i++) {
         dv_serve_item *item = find_among(pool, known, plan->set->names[i]);
-        if (!item) item = add_item(pool, plan->set->names[i]);
+        if (!item) item = add_item(u, plan->set->names[i]);
         good = item;
         if (!good) break;
         item->in_plan = true;
@@ -237,6 +238,8 @@ static void sift_items(update *u, bool whole) {
             pool->items[kept++] = *item;
             continue;
         }
+        dv_serve_history_gone(&pool->history, item->name, item->came_ms, u->now_ms);
+        item->name = NULL; /* It is the history's. */
         free_item(item);
         pool->gone = true;
     }
@@ -468,10 +471,11 @@ int dv_serve_pool_apply(dv_serve_pool *pool, const dv_status *status, bool whole
     if (error) return error;
     tell_plan(&u, generation);
     pool->read_at_ms = u.now_ms;
-    dv_serve_history_sample(&pool->history, &(dv_serve_sample){.ms = pool->read_at_ms,
-                                                               .items = pool->counts.items,
-                                                               .unowned = pool->counts.unowned,
-                                                               .moving = pool->counts.moving,
-                                                               .members = pool->counts.live});
+    if (u.first) pool->first_read_ms = u.now_ms;
+    dv_serve_samples_add(&pool->samples, &(dv_serve_sample){.ms = pool->read_at_ms,
+                                                            .items = (uint32_t)pool->counts.items,
+                                                            .unowned = (uint32_t)pool->counts.unowned,
+                                                            .moving = (uint32_t)pool->counts.moving,
+                                                            .members = (uint32_t)pool->counts.live});
     return 0;
 }

@@ -5,6 +5,7 @@
 #define DV_SERVE_POOL_H
 
 #include "serve_history.h"
+#include "serve_samples.h"
 #include "status_pool.h"
 
 /* A member that is in the party, or that the plan keeps a place for. */
@@ -28,6 +29,7 @@ typedef struct {
     dv_serve_member *next; /* whose it is by the plan in force; NULL: nobody's, or none is */
     int64_t token;
     int64_t since_ms; /* when it got its owner, or lost it; 0: not known */
+    int64_t came_ms;  /* when it was seen first; 0: at the first look */
     int64_t pzxid;    /* of the directory when it was read; 0: there was none */
     size_t waiting;
     bool held, in_plan;
@@ -35,7 +37,8 @@ typedef struct {
     bool marked, changed;
 } dv_serve_item;
 
-/* The counts of a pool. `absent` are those of the members away that items are kept for. */
+/* The counts of a pool. `absent` are those of the members away that items are kept for. Of the items each is owned or
+ * unowned; `moving` and `strangers` are among the owned. */
 typedef struct {
     size_t live, absent, away, strays, items, owned, unowned, moving, strangers, waiting, least, most;
     uint64_t generation; /* 0: no plan */
@@ -54,9 +57,11 @@ typedef struct {
     size_t item_count, item_room;
     dv_serve_counts counts;
     dv_serve_history history;
-    int64_t read_at_ms; /* 0: not read yet */
-    uint64_t moves;     /* items that were seen to change hands, from the start */
-    bool gone;          /* some that were shown have gone since dv_serve_pool_settle() */
+    dv_serve_samples samples;
+    int64_t read_at_ms, first_read_ms; /* 0: not read yet */
+    const char *told_state;            /* the state that listeners know; "": none */
+    uint64_t moves;                    /* items that were seen to change hands, from the start */
+    bool gone;                         /* some that were shown have gone since dv_serve_pool_settle() */
 } dv_serve_pool;
 
 /* Each may fail with DIVVY_ENOMEM; then the pool has to be read as a whole again. */
@@ -71,9 +76,9 @@ void dv_serve_pool_settle(dv_serve_pool *pool);
 dv_serve_item *dv_serve_pool_find(const dv_serve_pool *pool, const char *name);
 /* Returns who owns it, or NULL. */
 const char *dv_serve_item_owner(const dv_serve_item *item);
-/* Returns whether the plan gives it to a live member that does not have it yet. */
+/* Returns whether somebody holds it, and the plan gives it to another live member. */
 bool dv_serve_item_is_moving(const dv_serve_item *item);
-/* Returns one word: "owned", "moving", "stranger", "unowned", or "kept" for a member that is away. */
+/* Returns one word. Nobody holds it: "kept" where the plan gives it to a member that is away, else "unowned". Somebody
+ * does: "moving", else "stranger" for one that is not in the party, else "owned". */
 const char *dv_serve_item_state(const dv_serve_item *item);
-
 #endif

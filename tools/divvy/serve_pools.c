@@ -7,6 +7,7 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
+#include "serve_overview.h"
 #include "serve_show.h"
 
 /* A search with many questions is repeated less often: NODES_A_SECOND. */
@@ -139,6 +140,7 @@ static int look_at_pool(dv_serve_pools *p, size_t i) {
     f->reads = 0;
     if (!error && f->changed) {
         dv_serve_stream_send(serve->stream, dv_serve_show_changes(serve, i, first ? NULL : &before, told));
+        pool->told_state = dv_serve_pool_state(pool, serve->trouble);
         dv_serve_pool_settle(pool);
     }
     pthread_mutex_unlock(&serve->lock);

@@ -18,6 +18,13 @@ bool dv_serve_row_item(cJSON *array, const dv_serve_item *item) {
     return good && dv_json_number(json, "waiting", (int64_t)item->waiting);
 }
 
+bool dv_serve_row_past(cJSON *array, const dv_serve_past_item *item) {
+    cJSON *json = dv_json_add_object(array);
+    bool good = json && dv_json_text(json, "item", item->name) && dv_json_text_or_null(json, "owner", item->owner) &&
+                dv_json_text(json, "state", dv_serve_past_state(item));
+    return good && (!item->since_ms || dv_json_number(json, "since_ms", item->since_ms));
+}
+
 bool dv_serve_row_member(cJSON *array, const dv_serve_member *m) {
     cJSON *json = dv_json_add_object(array);
     bool good = json && dv_json_text(json, "node", m->node) && dv_json_text(json, "member", m->identifier) &&

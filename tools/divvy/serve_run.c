@@ -17,6 +17,7 @@
 #include "connection.h"
 #include "serve.h"
 #include "serve_http.h"
+#include "serve_overview.h"
 #include "serve_pools.h"
 #include "serve_show.h"
 #include "znode/path.h"
@@ -100,6 +101,19 @@ static void tell_rest(server *s) {
     dv_serve_stream_beat(s->serve.stream);
 }
 
+/* Tells the states that trouble changed, of pools that were read. */
+static void tell_states(server *s) {
+    pthread_mutex_lock(&s->serve.lock);
+    for (size_t i = 0; i < s->serve.pool_count; i++) {
+        dv_serve_pool *pool = &s->serve.pools[i];
+        const char *state = dv_serve_pool_state(pool, s->serve.trouble);
+        if (pool->read_at_ms == 0 || strcmp(state, pool->told_state) == 0) continue;
+        dv_serve_stream_send(s->serve.stream, dv_serve_show_pool_state(&s->serve, i));
+        pool->told_state = state;
+    }
+    pthread_mutex_unlock(&s->serve.lock);
+}
+
 /* Looks at all of it. Returns 0, or the exit code when there is no use in going on. */
 static int look_once(server *s) {
     int error = dv_serve_pools_look(&s->pools);
@@ -115,6 +129,7 @@ static int look_once(server *s) {
     s->serve.trouble = error ? divvy_strerror(error) : NULL;
     pthread_mutex_unlock(&s->serve.lock);
     tell_rest(s);
+    tell_states(s);
     return s->pools.read_any ? 0 : code;
 }
 

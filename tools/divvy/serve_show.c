@@ -64,15 +64,11 @@ static bool put_rest(cJSON *json, const dv_serve *serve) {
            dv_json_text_or_null(json, "trouble", serve->trouble);
 }
 
-static bool put_pool(cJSON *array, const dv_serve_pool *pool) {
+static bool put_pool(cJSON *array, const dv_serve_pool *pool, const char *trouble) {
     cJSON *json = dv_json_add_object(array);
-    bool good = json && dv_json_text(json, "path", pool->path) && dv_json_bool(json, "read", pool->read_at_ms > 0) &&
-                dv_json_text_or_null(json, "trouble", pool->trouble) && put_figures(json, &pool->counts, NULL);
-    cJSON *samples = good ? cJSON_AddArrayToObject(json, "samples") : NULL;
-    good = samples;
-    for (size_t i = 0; good && i < pool->history.sample_count; i++)
-        good = dv_serve_row_sample(samples, dv_serve_history_sample_at(&pool->history, i));
-    return good;
+    return json && dv_json_text(json, "path", pool->path) && dv_json_bool(json, "read", pool->read_at_ms > 0) &&
+           dv_json_text_or_null(json, "trouble", pool->trouble) &&
+           dv_json_text(json, "state", dv_serve_pool_state(pool, trouble)) && put_figures(json, &pool->counts, NULL);
 }
 
 char *dv_serve_show_state(const dv_serve *serve) {
@@ -83,8 +79,17 @@ char *dv_serve_show_state(const dv_serve *serve) {
     good = good && dv_json_number(json, "more_pools", (int64_t)serve->more_pools);
     cJSON *pools = good ? cJSON_AddArrayToObject(json, "pools") : NULL;
     good = pools;
-    for (size_t i = 0; good && i < serve->pool_count; i++) good = put_pool(pools, &serve->pools[i]);
+    for (size_t i = 0; good && i < serve->pool_count; i++) good = put_pool(pools, &serve->pools[i], serve->trouble);
     return dv_json_line(json, good);
+}
+
+char *dv_serve_show_samples(const dv_serve *serve, size_t pool, int64_t from_ms, int64_t to_ms) {
+    dv_serve_sample samples[DV_SERVE_POINTS_MAX];
+    size_t count = dv_serve_samples_between(&serve->pools[pool].samples, from_ms, to_ms, samples);
+    cJSON *json = cJSON_CreateObject(), *array = json ? cJSON_AddArrayToObject(json, "samples") : NULL;
+    bool good = array;
+    for (size_t i = 0; good && i < count; i++) good = dv_serve_row_sample(array, &samples[i]);
+    return dv_json_line(json, good && dv_json_number(json, "sequence", (int64_t)dv_serve_stream_last(serve->stream)));
 }
 
 /* ---- tables ---- */
@@ -133,6 +138,29 @@ static void put_items(page *p, const dv_serve_pool *pool) {
     free((void *)found);
 }
 
+static int compare_newest_past(const void *a, const void *b) {
+    const dv_serve_past_item *x = a, *y = b;
+    if (x->since_ms != y->since_ms) return x->since_ms > y->since_ms ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* Puts the items as they were at a moment. Returns how many there were. */
+static size_t put_past(page *p, const dv_serve_pool *pool) {
+    const dv_serve_query *q = p->query;
+    dv_serve_past past;
+    p->good = p->good && dv_serve_past_init(&past, pool, q->at_ms) == 0;
+    if (!p->good) return 0;
+    if (q->newest && past.count > 0) qsort(past.items, past.count, sizeof *past.items, compare_newest_past);
+    for (size_t i = 0; i < past.count; i++) {
+        const dv_serve_past_item *item = &past.items[i];
+        if (q->state && strcmp(dv_serve_past_state(item), q->state) != 0) continue;
+        if (fits(q, item->name, item->owner) && takes(p)) p->good = dv_serve_row_past(p->rows, item);
+    }
+    size_t total = past.count;
+    dv_serve_past_free(&past);
+    return total;
+}
+
 static void put_members(page *p, const dv_serve_pool *pool) {
     for (size_t i = 0; i < pool->member_count; i++) {
         const dv_serve_member *m = pool->members[i];
@@ -144,6 +172,7 @@ static void put_members(page *p, const dv_serve_pool *pool) {
 static void put_events(page *p, const dv_serve_pool *pool) {
     for (size_t i = pool->history.count; i > 0; i--) {
         const dv_serve_event *event = dv_serve_history_event(&pool->history, i - 1);
+        if (event->ms < p->query->from_ms || event->ms > p->query->to_ms) continue;
         bool fit = fits(p->query, event->what, event->from) ||
                    (p->query->text && event->to && !p->query->exact && strstr(event->to, p->query->text));
         if (fit && takes(p)) p->good = dv_serve_row_event(p->rows, event);
@@ -164,7 +193,10 @@ static size_t put_table(page *p, const dv_serve *serve) {
     const dv_serve_pool *pool = &serve->pools[p->query->pool];
     const dv_services *services = &serve->services;
     switch (p->query->table) {
-    case DV_SERVE_ITEMS: put_items(p, pool); return pool->item_count;
+    case DV_SERVE_ITEMS:
+        if (p->query->at_ms) return put_past(p, pool);
+        put_items(p, pool);
+        return pool->item_count;
     case DV_SERVE_MEMBERS: put_members(p, pool); return pool->member_count;
     case DV_SERVE_TIMELINE: put_events(p, pool); return pool->history.count;
     case DV_SERVE_POOLS: put_pools(p, serve); return serve->pool_count;
@@ -189,6 +221,8 @@ char *dv_serve_show_rows(const dv_serve *serve, const dv_serve_query *query) {
     page p = {.query = query, .rows = json ? cJSON_AddArrayToObject(json, "rows") : NULL};
     p.good = p.rows;
     size_t total = p.good ? put_table(&p, serve) : 0;
+    if (p.good && query->at_ms && query->table == DV_SERVE_ITEMS)
+        p.good = dv_json_number_or_null(json, "oldest_ms", dv_serve_past_oldest_ms(&serve->pools[query->pool]));
     p.good = p.good && dv_json_number(json, "total", (int64_t)total) &&
              dv_json_number(json, "matched", (int64_t)p.matched) &&
              dv_json_number(json, "sequence", (int64_t)dv_serve_stream_last(serve->stream));
@@ -231,14 +265,28 @@ static bool put_new_events(cJSON *json, const dv_serve_history *history, uint64_
     return good;
 }
 
+static bool put_new_state(cJSON *json, const dv_serve_pool *pool, const char *trouble) {
+    const char *state = dv_serve_pool_state(pool, trouble);
+    return strcmp(pool->told_state, state) == 0 || dv_json_text(json, "state", state);
+}
+
 char *dv_serve_show_changes(const dv_serve *serve, size_t pool, const dv_serve_counts *before, uint64_t told) {
     const dv_serve_pool *p = &serve->pools[pool];
     cJSON *json = cJSON_CreateObject();
     bool good = json && dv_json_number(json, "pool", (int64_t)pool) && dv_json_number(json, "ms", p->read_at_ms);
     cJSON *counts = good ? cJSON_AddObjectToObject(json, "figures") : NULL;
-    good = counts && put_figures(counts, &p->counts, before) && (!p->gone || dv_json_bool(json, "gone", true)) &&
-           put_changed_items(json, p) && put_changed_members(json, p) && put_new_events(json, &p->history, told);
+    good = counts && put_new_state(counts, p, serve->trouble) && put_figures(counts, &p->counts, before) &&
+           (!p->gone || dv_json_bool(json, "gone", true)) && put_changed_items(json, p) &&
+           put_changed_members(json, p) && put_new_events(json, &p->history, told);
     return dv_json_line(json, good);
+}
+
+char *dv_serve_show_pool_state(const dv_serve *serve, size_t pool) {
+    const dv_serve_pool *p = &serve->pools[pool];
+    cJSON *json = cJSON_CreateObject();
+    bool good = json && dv_json_number(json, "pool", (int64_t)pool) && dv_json_number(json, "ms", p->read_at_ms);
+    cJSON *changed = good ? cJSON_AddObjectToObject(json, "figures") : NULL;
+    return dv_json_line(json, changed && dv_json_text(changed, "state", dv_serve_pool_state(p, serve->trouble)));
 }
 
 char *dv_serve_show_rest(const dv_serve *serve) {

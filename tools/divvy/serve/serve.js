@@ -255,7 +255,14 @@ function showSummary() {
   $("trouble").hidden = !trouble;
 }
 
-const showCounts = () => pool() && drawCounts($("counts"), pool().samples, now());
+const showCounts = () => pool()?.samples && drawCounts($("counts"), pool().samples, now());
+
+async function loadSamples() {
+  const p = pool();
+  if (!p) return;
+  p.samples = (await ask("/samples", {pool: view.pool})).samples;
+  showCounts();
+}
 
 function showPools() {
   const names = model.pools.map((p, i) => element("option", {value: i}, p.path));
@@ -287,8 +294,8 @@ function takePool(change) {
   const p = model.pools[change.pool], f = change.figures;
   if (!p) return;
   Object.assign(p, f, {read: true});
-  p.samples.push([change.ms, p.items, p.unowned, p.moving, p.members]);
-  if (p.samples.length > 720) p.samples.shift();
+  p.samples?.push([change.ms, p.items, p.unowned, p.moving, p.members]);
+  if (p.samples?.length > 800) p.samples.shift();
   if (change.pool !== view.pool) return;
   showSummary();
   showCounts();
@@ -315,7 +322,7 @@ async function begin() {
   model.offset_ms = state.now_ms - Date.now();
   showPools();
   showSummary();
-  showCounts();
+  await loadSamples();
   await reload();
 }
 
@@ -393,7 +400,7 @@ function makeControls() {
   $("pool").addEventListener("change", () => {
     view.pool = Number($("pool").value);
     showSummary();
-    showCounts();
+    loadSamples().catch(() => {});
     again();
   });
   for (const [id, step] of [["first", -Infinity], ["previous", -PAGE_ROWS], ["next", PAGE_ROWS]]) {
