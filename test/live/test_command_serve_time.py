@@ -70,6 +70,7 @@ class Past(TimeCase):
         told = served.rows("items", at=began - 1)
         self.assertEqual((told["rows"], told["total"], told["matched"], told["oldest_ms"]), ([], 0, 0, began))
         self.assertNotIn("oldest_ms", served.rows("items"))
+        self.assertEqual(served.end(), (0, ""))
 
     # What is no time is refused; so are two in a wrong order, and a pool that there is not.
     def test_wrong_times(self):
@@ -139,6 +140,7 @@ class Samples(TimeCase):
         self.assertEqual(asked(to=samples[0][0] - 1), [])
         self.assertEqual(asked(**{"from": LATER}), samples[-1:])
         self.assertEqual(asked(**{"from": peak_ms, "pool": 0}), samples[at:])
+        self.assertEqual(served.end(), (0, ""))
 
 
 class States(TimeCase):

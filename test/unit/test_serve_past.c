@@ -141,9 +141,12 @@ TEST_IN(test_restarts, set_up, tear_down) {
         restarted = restarted || (e->kind == DV_SERVE_RESTARTED && e->from && strcmp(e->from, e->to) == 0);
     }
     assert_true(restarted);
+    read_pool(START_MS + 30, "x=b y=", 2);
+    assert_int_equal(since_of(START_MS + 25, "x"), START_MS + 20);
     assert_was(START_MS, "x=m y=");
     assert_was(START_MS + 10, "x=m y=m");
     assert_was(START_MS + 20, "x=m y=");
+    assert_was(START_MS + 30, "x=b y=");
 }
 
 /* Names of members are no items: an item of the name of a member that came is as it was. */

@@ -82,7 +82,7 @@ TEST_IN(test_whole_life, set_up, NULL) {
 TEST_IN(test_merged, set_up, NULL) {
     for (uint32_t i = 0; i < DV_SERVE_SAMPLES_MAX; i++)
         dv_serve_samples_add(&samples,
-                             &(dv_serve_sample){i * 10, 100 - i % 2, i % 2 ? 3 : 5, i % 2 ? 7 : 2, 9 + i % 2});
+                             &(dv_serve_sample){i * 10, 100 - i % 2, i % 2 ? 3 : 5, i % 2 ? 7 : 2, 10 - i % 2});
     dv_serve_samples_add(&samples, &(dv_serve_sample){DV_SERVE_SAMPLES_MAX * 10, 1, 1, 1, 1});
     assert_int_equal(samples.count, DV_SERVE_SAMPLES_MAX);
     assert_int_equal(samples.list[0].items, 100);
