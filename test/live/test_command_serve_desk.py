@@ -6,13 +6,15 @@ Shows the desk: explanations, changes and findings equal those of the commands, 
 usage: test_command_serve_desk.py BUILD_FOLDER [TEST...]     a TEST is a name such as Questions.test_explain
 """
 import json
+import re
 import time
 import urllib.parse
 
 from kazoo.client import KazooClient
 
-from command_harness import DEADLINE_S, Server, main, wait_for
-from look_harness import DivvyMember
+import test_command_faults
+from command_harness import DEADLINE_S, Server, Setting, main, wait_for
+from look_harness import DivvyMember, run, tree
 from test_command_serve import ServeCase
 
 ITEMS = ["i1", "i2", "i3", "i4"]
@@ -128,9 +130,9 @@ class Questions(DeskCase):
     # What is no question is refused.
     def test_bad_questions(self):
         served = self.serve()
-        for path in ("/explain", "/explain?item=", "/explain?pool=1&item=i1", "/explain?pool=x&item=i1",
-                     "/explain?pool=-1&item=i1", "/explain?item=" + "x" * 4097, "/changes?pool=1",
-                     "/changes?pool=1234567890"):
+        for path in ("/findings?pool=1", "/findings?pool=x", "/explain", "/explain?item=", "/explain?pool=1&item=i1",
+                     "/explain?pool=x&item=i1", "/explain?pool=-1&item=i1", "/explain?item=" + "x" * 4097,
+                     "/changes?pool=1", "/changes?pool=1234567890"):
             self.assertEqual(served.ask(path)[0], 400, path)
         self.assertEqual(served.ask("/explain?item=" + "x" * 4096)[0], 404)
 
@@ -143,6 +145,124 @@ class Questions(DeskCase):
             told = served.json("/explain?" + urllib.parse.urlencode({"item": name}))
             self.assertEqual((told["item"], told["owner"]), (name, "<b>bold"))
             self.assertEqual(served.end()[0], 0)
+
+
+def without_times(findings):
+    """Findings, but for times: how long something took, and how old it is."""
+    def timeless(text):
+        return re.sub(r"[0-9.]+ ?(ms|s|m|h|d)\b", "T", text or "")
+    return [[finding["level"], finding["check"], finding["where"]] +
+            [timeless(finding[key]) for key in ("what", "why", "do")] for finding in findings]
+
+
+def as_printed(findings):
+    """Findings as the command prints them for people."""
+    def line(level, check, text):
+        return "%-8s %-11s %s\n" % (level, check, text)
+    return "".join(line(one["level"], one["check"], ": ".join(filter(None, (one["where"], one["what"])))) +
+                   line("", "  why", one["why"]) + line("", "  do", one["do"]) for one in findings)
+
+
+# Each fault that the doctor's tests put into a pool, while it is followed: the page's findings are the doctor's.
+class Findings(test_command_faults.Faults, DeskCase):
+    # These are not of a pool, or have no findings that last.
+    test_frozen_member = test_credentials = test_host_name = test_tick = test_timeouts = test_no_server = None
+    test_servers = test_read_only = test_too_many_connections = test_lock = test_refused = test_empty_pool = None
+    test_static_namesakes = test_well = None
+    served = None
+
+    def pool(self, *arguments, **options):
+        clients = super().pool(*arguments, **options)
+        self.follow()
+        return clients
+
+    def follow(self):
+        self.served = self.serve()
+        wait_for(lambda: self.served.pool()["read"], "the first look")
+
+    def assert_named(self, fault, words, sentence, code=1):
+        if words[0][0] == "doctor":
+            self.assert_same(fault, sentence)
+
+    def assert_same(self, fault, sentence):
+        """Waits until the page's findings are the doctor's, with the fault among them."""
+        shown = []
+
+        def is_same():
+            told = self.served.json("/findings?pool=0")
+            found = [json.loads(run(*self.doctor("--json")[0]).stdout)["findings"], told["findings"]]
+            shown[:] = [json.dumps(without_times(findings), indent=1) for findings in found]
+            counts = [len([None for one in told["findings"] if one["level"] == level])
+                      for level in ("error", "warning", "note")]
+            self.assertEqual((counts, 0), ([told["errors"], told["warnings"], told["notes"]], told["pool"]))
+            return shown[0] == shown[1] and re.search(sentence, as_printed(told["findings"]))
+        wait_for(is_same, fault, shown)
+
+    # A pool that is not there, and one that nobody is in.
+    def test_nobody(self):
+        self.follow()
+        self.assert_same("no pool", r"pool +%s: there is no pool: it has neither members nor locks" % self.path)
+        Setting.zookeeper.ensure_path(self.path + "/party")
+        Setting.zookeeper.ensure_path(self.path + "/locks/x")
+        self.assert_same("nobody", r"members +%s: nobody is in the pool" % self.path)
+
+    # Looking changes nothing, whatever is asked.
+    def test_read_only_questions(self):
+        self.pool()
+        before = tree(self.path)
+        self.assert_same("none", r"ok +items +%s: all %d have the owner" % (self.path, len(test_command_faults.ITEMS)))
+        for path in ("/explain?item=item-00001", "/changes"):
+            self.assertEqual(self.served.ask(path)[0], 200)
+        self.assertEqual(tree(self.path), before)
+
+    # What was found is told again for a while, without another examination.
+    def test_fresh(self):
+        self.pool()
+        first = self.served.json("/findings?pool=0")["read_at_ms"]
+        self.assertLess(abs(time.time() * 1000 - first), 1000 * DEADLINE_S)
+        wait_for(lambda: self.served.json("/findings?pool=0")["read_at_ms"] != first, "another examination")
+        self.assertGreaterEqual(self.served.json("/findings?pool=0")["read_at_ms"] - first, 2000)
+
+
+class Holdups(DeskCase):
+    # Who has what the plan gives to another, or to nobody: told from memory, those with the most items first, and since
+    # when that was seen. What is given up is told no longer, and what is asked later counts from then.
+    def test_holdups(self):
+        owners = "001111z1"
+        items = ["i%d" % number for number in range(len(owners))]
+        clients = self.make_pool(["a", "b"], [("a", False), ("b", False)], items, owners)
+        for item in items:
+            client = self.client() if item == "i7" else clients["a"]
+            self.place(client, item, b"old" if item == "i7" else b"a")
+        began_ms = time.time() * 1000
+        served = self.serve()
+        self.wait_read(served, lambda pool: pool["owned"] == 8 and pool["in_force"])
+        rows = served.rows("holdups")["rows"]
+        self.assertEqual([(row["holder"], row["waiter"], row["items"], row["first"]) for row in rows],
+                         [("a", "b", 4, "i2"), ("a", None, 1, "i6"), ("old", "b", 1, "i7")])
+        self.assertEqual([row["items"] for row in served.rows("holdups", limit=1, offset=1)["rows"]], [1])
+        self.assertEqual(served.rows("holdups", text="old")["matched"], 1)
+        since = rows[0]["since_ms"]
+        self.assertTrue(began_ms - 1 <= since <= time.time() * 1000, (began_ms, since))
+        for item in ("i2", "i6"):
+            clients["a"].delete("%s/locks/%s/%s__lock__0000000000" % (self.path, item, "0" * 23))
+        wait_for(lambda: len(served.rows("holdups")["rows"]) == 2, "what is given up")
+        rows = served.rows("holdups")["rows"]
+        self.assertEqual([(row["holder"], row["items"], row["first"]) for row in rows],
+                         [("a", 3, "i3"), ("old", 1, "i7")])
+        self.assertEqual(rows[0]["since_ms"], since)
+        self.place(clients["a"], "i6", b"a", 1)
+        wait_for(lambda: len(served.rows("holdups")["rows"]) == 3, "what is asked later")
+        later = next(row for row in served.rows("holdups")["rows"] if not row["waiter"])
+        self.assertEqual((later["holder"], later["first"]), ("a", "i6"))
+        self.assertGreater(later["since_ms"], since)
+
+    # Where names decide, nobody is asked for anything.
+    def test_no_plan(self):
+        self.place(self.member("one"), "item", b"one")
+        served = self.serve()
+        self.wait_read(served, lambda pool: pool["owned"] == 1)
+        self.assertEqual(served.rows("holdups")["rows"], [])
 
 
 class Away(DeskCase):
@@ -171,8 +291,19 @@ class Away(DeskCase):
         self.assertEqual(self.refused(served, "/changes"),
                          (503, "the servers have not told all of it within 500 ms\n"))
         self.assertEqual(served.pool()["items"], 1)
+        wait_for(lambda: served.json("/findings")["errors"], "what is wrong with the server")
+        found = served.json("/findings")["findings"][0]
+        self.assertEqual((found["level"], found["check"], found["where"]),
+                         ("error", "connection", self.server.connect))
+        self.assertRegex(found["what"], "has not answered within 1000 ms")
         self.server.do("resume", "1")
+        wait_for(lambda: not served.json("/findings")["errors"] or self.nobody_is_there(served), "nothing is wrong")
         wait_for(lambda: served.ask("/explain?item=item")[0] == 200, "an answer again")
+
+    def nobody_is_there(self, served):
+        """Only members are missed."""
+        found = [finding for finding in served.json("/findings")["findings"] if finding["level"] == "error"]
+        return [finding["what"] for finding in found] == ["nobody is in the pool"]
 
     # Equal questions that wait are one: each connection has the same answer. The others are answered in the meantime.
     def test_equal_questions(self):

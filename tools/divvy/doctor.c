@@ -1,5 +1,4 @@
 /* divvy doctor: what is wrong, and what to do about it. SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 
 #include "command.h"
 #include "connection.h"
-#include "doctor_judge.h"
+#include "doctor_examine.h"
 #include "look.h"
 #include "znode/path.h"
 
@@ -68,15 +67,6 @@ static void print_help(void) {
 
 /* ---- options ---- */
 
-/* The tick of the environment, which members are told too; 0 where it has none. */
-static int64_t environment_tick_ms(void) {
-    const char *text = getenv("DIVVY_ENSEMBLE_TICK_MS");
-    char *end = NULL;
-    errno = 0;
-    long long tick_ms = text && *text ? strtoll(text, &end, 10) : 0;
-    return end && !*end && !errno && tick_ms > 0 && tick_ms <= 3600000 ? tick_ms : 0;
-}
-
 static int parse(doctor_options *o, int argc, char **argv) {
     const char *reason = NULL, *wrong = NULL;
     int outcome = dv_options_parse(command, table, o, argc, argv);
@@ -86,7 +76,7 @@ static int parse(doctor_options *o, int argc, char **argv) {
     else if (o->path && dv_path_check(o->path, &reason) != 0)
         dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
     if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
-    if (!o->session.ensemble_tick_ms) o->session.ensemble_tick_ms = environment_tick_ms();
+    if (!o->session.ensemble_tick_ms) o->session.ensemble_tick_ms = dv_doctor_environment_tick_ms();
     return DV_OPTIONS_PARSED;
 }
 
@@ -97,46 +87,12 @@ static int out_of_memory(void) {
     return DV_EXIT_FAILED;
 }
 
-static void note_failure(dv_doctor *d, const dv_look *look, int error) {
-    const char *path = look ? dv_look_failed_path(look) : "", *text = divvy_strerror(error);
-    d->look_error = error;
-    if (error == DIVVY_EAUTH && look) text = dv_session_why(dv_look_client(look), error);
-    if (error == DIVVY_EAUTH) path = "";
-    if (error == DIVVY_ETIMEDOUT) text = "the servers have not told all of it within --timeout";
-    snprintf(d->failed_path, sizeof d->failed_path, "%s", path);
-    snprintf(d->look_reason, sizeof d->look_reason, "%s", *text ? text : divvy_strerror(error));
-}
-
-/* Reads by a session to those servers that serve, so that no other one delays it. */
-static int examine_pool(const doctor_options *o, dv_doctor *d, dv_pool_plan *plan, const char *connect) {
-    dv_look_options options = o->look;
-    dv_look *look = NULL;
-    options.connect = connect;
-    options.session_timeout_ms = o->session.session_timeout_ms;
-    d->opened_ms = dv_look_wall_ms();
-    int code = dv_look_open(&look, &options, command, -1);
-    if (code == 0 && o->path && dv_pool_plan_init(plan, look, o->path) != 0) code = out_of_memory();
-    d->status.plan = plan;
-    int error = code == 0 ? dv_look_at(look, dv_doctor_read, d) : 0;
-    if (error == DIVVY_ENOMEM) code = out_of_memory();
-    else if (error) note_failure(d, look, error);
-    if (code == 0 && dv_servers_ask_clients(&d->servers, &o->look.tls, o->server_timeout_ms) != 0)
-        code = out_of_memory();
-    dv_look_close(look);
-    return code;
-}
-
-static int tell(const doctor_options *o, const dv_doctor *d, bool served) {
+static int tell(const doctor_options *o, const dv_doctor *d) {
     dv_findings findings = {.list = NULL};
-    dv_doctor_judge_servers(d, &findings);
-    if (o->path && served && !d->look_error) {
-        dv_doctor_judge_pool(d, &findings);
-        dv_doctor_judge_members(d, &findings);
-        dv_doctor_judge_items(d, &findings);
-    }
+    dv_doctor_judge(d, &findings);
     int code = dv_command_print(o->json ? dv_findings_json(&findings, o->path) : dv_findings_page(&findings));
     bool wrong = dv_findings_of(&findings, DV_DOCTOR_ERROR) + dv_findings_of(&findings, DV_DOCTOR_WARNING) > 0;
-    bool unreachable = !served || (d->look_error == DIVVY_ETIMEDOUT && !d->looked);
+    bool unreachable = !d->is_served || (d->look_error == DIVVY_ETIMEDOUT && !d->looked);
     if (code == 0 && unreachable) code = DV_EXIT_UNREACHABLE;
     else if (code == 0 && wrong) code = DV_EXIT_FAILED;
     dv_findings_clear(&findings);
@@ -144,25 +100,17 @@ static int tell(const doctor_options *o, const dv_doctor *d, bool served) {
 }
 
 static int examine(const doctor_options *o) {
-    dv_doctor d = {
-        .path = o->path, .session_timeout_ms = o->session.session_timeout_ms, .tick_ms = o->session.ensemble_tick_ms};
-    dv_pool_plan plan = {.look = NULL};
-    const char *reason = "";
     char *user = o->look.auth ? strndup(o->look.auth, strcspn(o->look.auth, ":")) : NULL;
-    d.user = user;
-    d.server_timeout_ms = o->server_timeout_ms;
-    d.hides_names = o->look.tls.ca_file || o->look.tls.sasl_user || o->look.tls.sasl_mechanism;
-    d.status = (dv_status){.path = o->path, .skip_denied = true, .owners_by_name = true};
-    int error = dv_servers_ask(&d.servers, o->look.connect, &o->look.tls, o->server_timeout_ms, &reason);
-    char *good = error ? NULL : dv_servers_good(&d.servers);
-    int code = 0;
-    if (error == DIVVY_EINVAL) code = dv_command_misused(command, "--connect: \"%.200s\" %s", o->look.connect, reason);
-    else if (error || !good || (o->look.auth && !user)) code = out_of_memory();
-    else code = *good ? examine_pool(o, &d, &plan, good) : 0;
-    if (code == 0) code = tell(o, &d, good && *good);
+    dv_doctor d = {.path = o->path,
+                   .user = user,
+                   .session_timeout_ms = o->session.session_timeout_ms,
+                   .tick_ms = o->session.ensemble_tick_ms,
+                   .server_timeout_ms = o->server_timeout_ms};
+    dv_pool_plan plan = {.look = NULL};
+    int code = o->look.auth && !user ? out_of_memory() : dv_doctor_examine(&d, &o->look, &plan, command, -1);
+    if (code == 0) code = tell(o, &d);
     dv_doctor_clear(&d);
     dv_pool_plan_free(&plan);
-    free(good);
     free(user);
     return code;
 }

@@ -113,9 +113,8 @@ static bool put_finding(cJSON *array, const dv_finding *finding) {
            dv_json_text_or_null(json, "why", finding->why) && dv_json_text_or_null(json, "do", finding->todo);
 }
 
-char *dv_findings_json(const dv_findings *findings, const char *path) {
-    cJSON *json = cJSON_CreateObject();
-    bool good = json && !findings->incomplete && dv_json_text_or_null(json, "path", path) &&
+bool dv_findings_put(cJSON *json, const dv_findings *findings) {
+    bool good = !findings->incomplete &&
                 dv_json_number(json, "errors", (int64_t)dv_findings_of(findings, DV_DOCTOR_ERROR)) &&
                 dv_json_number(json, "warnings", (int64_t)dv_findings_of(findings, DV_DOCTOR_WARNING));
     cJSON *array = good ? cJSON_AddArrayToObject(json, "findings") : NULL;
@@ -125,5 +124,10 @@ char *dv_findings_json(const dv_findings *findings, const char *path) {
             if ((int)findings->list[i].level == level) good = put_finding(array, &findings->list[i]);
         }
     }
-    return dv_json_line(json, good);
+    return good;
+}
+
+char *dv_findings_json(const dv_findings *findings, const char *path) {
+    cJSON *json = cJSON_CreateObject();
+    return dv_json_line(json, json && dv_json_text_or_null(json, "path", path) && dv_findings_put(json, findings));
 }

@@ -2,6 +2,7 @@
 #ifndef DV_DOCTOR_FINDINGS_H
 #define DV_DOCTOR_FINDINGS_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -35,6 +36,8 @@ void dv_findings_clear(dv_findings *findings);
 size_t dv_findings_of(const dv_findings *findings, dv_doctor_level level);
 /* Prints all, the worst first. malloc'ed; NULL when an allocation failed. */
 char *dv_findings_page(const dv_findings *findings);
+/* Adds how many there are, and all of them, the worst first. Returns whether there was memory for it. */
+bool dv_findings_put(cJSON *json, const dv_findings *findings);
 /* The same as one JSON object on one line. `path` may be NULL. */
 char *dv_findings_json(const dv_findings *findings, const char *path);
 

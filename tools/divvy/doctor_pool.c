@@ -91,9 +91,9 @@ static int take_acl(void *context, size_t i, const dv_reply *reply) {
     return acl->entries ? 0 : DIVVY_ENOMEM;
 }
 
-static int add_acl(dv_doctor *d, char *path, bool is_directory) {
+static int add_acl(dv_doctor *d, char *path, bool is_directory, size_t item) {
     if (!path) return DIVVY_ENOMEM;
-    d->acls[d->acl_count++] = (dv_doctor_acl){.path = path, .is_directory = is_directory};
+    d->acls[d->acl_count++] = (dv_doctor_acl){.path = path, .is_directory = is_directory, .item = item};
     return 0;
 }
 
@@ -101,7 +101,7 @@ static int add_directories(dv_doctor *d, const char *locks, bool owned) {
     int error = 0;
     for (size_t i = 0; !error && i < d->status.item_count && d->acl_count < DIRECTORIES_MAX + DV_DOCTOR_ROOTS; i++) {
         const dv_status_item *item = &d->status.items[i];
-        if (item->there && (item->head != NULL) == owned) error = add_acl(d, dv_path_join(locks, item->node), true);
+        if (item->there && (item->head != NULL) == owned) error = add_acl(d, dv_path_join(locks, item->node), true, i);
     }
     return error;
 }
@@ -112,7 +112,7 @@ static int read_acls(survey *s) {
     char *locks = dv_path_join(d->path, "locks");
     int error = d->acls && locks ? 0 : DIVVY_ENOMEM;
     for (size_t i = 0; !error && i < DV_DOCTOR_ROOTS; i++)
-        error = add_acl(d, roots[i] ? dv_path_join(d->path, roots[i]) : strdup(d->path), false);
+        error = add_acl(d, roots[i] ? dv_path_join(d->path, roots[i]) : strdup(d->path), false, 0);
     if (!error) error = add_directories(d, locks, false);
     if (!error) error = add_directories(d, locks, true);
     free(locks);
@@ -207,20 +207,48 @@ static int take_list(void *context, size_t i, const dv_reply *reply) {
     return 0;
 }
 
+/* Counts what the list of a pool's queues takes, as take_list() does. Those of kazoo's that stand inside of others are
+ * not in it. */
+static size_t count_list(const dv_status *status) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < status->item_count; i++) {
+        const dv_status_item *item = &status->items[i];
+        if (item->there && !strchr(item->node, '/')) bytes += dv_path_cost(item->node);
+    }
+    return bytes;
+}
+
 /* ---- the whole ---- */
+
+static int read_status(survey *s) {
+    dv_doctor *d = s->doctor;
+    int error = d->follow ? d->follow(s->look, d) : 0;
+    return error || d->is_followed ? error : dv_status_pool_read(s->look, &d->status);
+}
+
+/* Nobody has read the queues of a pool that is followed: one whose access list is denied is denied, too. */
+static void note_denied(dv_doctor *d) {
+    for (size_t i = 0; d->is_followed && i < d->acl_count; i++) {
+        if (!d->acls[i].is_directory || d->acls[i].error != DIVVY_EACCES) continue;
+        d->status.items[d->acls[i].item].denied = true;
+        d->status.denied_count++;
+    }
+}
 
 static int read_pool(survey *s) {
     dv_doctor *d = s->doctor;
-    int error = dv_status_pool_read(s->look, &d->status);
+    int error = read_status(s);
     snprintf(d->failed_path, sizeof d->failed_path, "%s", error ? dv_look_failed_path(s->look) : "");
     d->pool_error = error == DIVVY_EACCES ? error : 0;
     if (error && error != DIVVY_EACCES) return error;
     if (error) dv_status_pool_clear(&d->status);
     error = read_acls(s);
     if (error || d->pool_error) return error;
+    note_denied(d);
     error = read_settings(d);
     if (!error) error = read_notes(s);
-    dv_reads lists = {DV_CHILDREN, 4, list_path, take_list, s};
+    dv_reads lists = {DV_CHILDREN, d->is_followed ? 3 : 4, list_path, take_list, s};
+    if (d->is_followed) d->locks_bytes = count_list(&d->status);
     return error ? error : dv_look_read(s->look, &lists);
 }
 
@@ -237,6 +265,7 @@ static void clear_pool(dv_doctor *d) {
     d->acls = NULL;
     d->notes = NULL;
     d->settings = NULL;
+    d->is_followed = false;
     d->acl_count = d->left_notes = d->party_bytes = d->locks_bytes = 0;
     d->planned_ms = 0;
 }

@@ -15,6 +15,7 @@ typedef struct {
     char **entries;
     size_t entry_count;
     bool is_directory; /* of an item */
+    size_t item;       /* that one */
 } dv_doctor_acl;
 
 /* A member's note; empty where it has none. */
@@ -31,14 +32,20 @@ typedef struct {
     int64_t max_moves, round_timeout_ms;
 } dv_doctor_settings;
 
-typedef struct {
+typedef struct dv_doctor {
     /* The question. */
     const char *path; /* NULL: no pool */
     const char *user; /* of the credentials; NULL: none */
     bool hides_names; /* we are somebody by TLS or SASL, and cannot tell who */
     int64_t session_timeout_ms, tick_ms, server_timeout_ms;
+    /* Fills in the status where somebody follows the pool: then `is_followed` becomes true, and neither the items nor
+     * their list is read. Else, or NULL: it is read. 0, or an error of the look. */
+    int (*follow)(dv_look *look, struct dv_doctor *doctor);
+    void *follower; /* of `follow` */
+    bool is_followed;
     /* The servers' answers. */
     dv_servers servers;
+    bool is_served; /* by at least one of them */
     int look_error; /* of the session: 0, or why nothing could be read */
     char look_reason[512];
     bool looked;

@@ -11,18 +11,28 @@
 
 #include <divvy/divvy.h>
 
+#include "connection.h"
 #include "explain_json.h"
 #include "history_json.h"
 #include "serve.h"
+#include "serve_doctor.h"
 #include "table_json.h"
 
 /* TIMEOUT_MS: no answer takes longer, whatever --timeout says. KEEP_MS: a session that nobody needs is kept so long. */
-enum { TIMEOUT_MS = 10000, KEEP_MS = 60000, EXPLAIN_FRESH_MS = 1000, CHANGES_FRESH_MS = 2000, FAILED_FRESH_MS = 1000 };
+enum { TIMEOUT_MS = 10000, KEEP_MS = 60000 };
+enum {
+    FINDINGS_FRESH_MS = 2000,
+    FINDINGS_FRESH_TIMES = 10,
+    EXPLAIN_FRESH_MS = 1000,
+    CHANGES_FRESH_MS = 2000,
+    FAILED_FRESH_MS = 1000
+};
 
 struct dv_serve_examiner {
     struct dv_serve *serve;
     int stop_fd;
     dv_look_options options;
+    dv_serve_doctor doctor;
     dv_look *look;                           /* NULL: nobody has asked lately */
     dv_pool_plan *plans[DV_SERVE_POOLS_MAX]; /* read by it; NULL: not yet */
     int error;                               /* of the last look */
@@ -34,11 +44,13 @@ dv_serve_examiner *dv_serve_examiner_new(struct dv_serve *serve, int stop_fd) {
     *x = (dv_serve_examiner){.serve = serve, .stop_fd = stop_fd, .options = serve->options->look};
     x->options.verbose = 0; /* The log is set up already. */
     if (x->options.timeout_ms > TIMEOUT_MS) x->options.timeout_ms = TIMEOUT_MS;
+    x->doctor = (dv_serve_doctor){.serve = serve, .options = &x->options, .stop_fd = stop_fd};
     return x;
 }
 
 /* Ends the session. Plans are what takes memory. */
 static void leave(dv_serve_examiner *x) {
+    dv_serve_doctor_forget(&x->doctor);
     dv_look_close(x->look);
     x->look = NULL;
     for (size_t i = 0; i < DV_SERVE_POOLS_MAX; i++) {
@@ -55,10 +67,10 @@ void dv_serve_examiner_free(dv_serve_examiner *x) {
 }
 
 void dv_serve_examiner_rest(dv_serve_examiner *x, int wake_fd) {
-    int waited = x->look ? dv_look_rest(x->look, KEEP_MS, wake_fd) : 0;
-    if (waited && waited != DIVVY_ECANCELED) leave(x);
-    if (waited) return;
     struct pollfd fds[] = {{.fd = wake_fd, .events = POLLIN}, {.fd = x->stop_fd, .events = POLLIN}};
+    bool woken = x->look ? dv_look_rest(x->look, KEEP_MS, wake_fd) == DIVVY_ECANCELED : poll(fds, 2, KEEP_MS) != 0;
+    if (woken) return;
+    leave(x);
     poll(fds, 2, -1);
 }
 
@@ -134,6 +146,21 @@ static dv_serve_answer tell_changes(dv_serve_examiner *x, const dv_serve_questio
     return answer;
 }
 
+/* Tells the findings, and for longer where they took long: the desk is free for others most of the time. */
+static dv_serve_answer find(dv_serve_examiner *x, size_t pool, const char *path) {
+    int64_t began_ms = dv_session_now_ms();
+    char *text = dv_serve_doctor_examine(&x->doctor, pool, path);
+    int64_t fresh_ms = FINDINGS_FRESH_TIMES * (dv_session_now_ms() - began_ms);
+    if (!text) return give_error(x, DIVVY_ENOMEM);
+    return (dv_serve_answer){MHD_HTTP_OK, text, fresh_ms > FINDINGS_FRESH_MS ? fresh_ms : FINDINGS_FRESH_MS};
+}
+
+static dv_serve_answer ask_pool(dv_serve_examiner *x, const dv_serve_question *q, const char *path) {
+    int error = open_pool(x, q->pool, path);
+    if (error) return give_error(x, error);
+    return q->subject == DV_SERVE_EXPLAIN ? explain(x, q, path) : tell_changes(x, q, path);
+}
+
 /* Returns the path of a pool, malloc'ed. */
 static char *path_of(const dv_serve_examiner *x, size_t pool) {
     pthread_mutex_lock(&x->serve->lock);
@@ -145,10 +172,9 @@ static char *path_of(const dv_serve_examiner *x, size_t pool) {
 dv_serve_answer dv_serve_examine(dv_serve_examiner *x, const dv_serve_question *q) {
     char *path = path_of(x, q->pool);
     x->error = 0;
-    int error = path ? open_pool(x, q->pool, path) : DIVVY_ENOMEM;
-    dv_serve_answer answer = error                            ? give_error(x, error)
-                             : q->subject == DV_SERVE_EXPLAIN ? explain(x, q, path)
-                                                              : tell_changes(x, q, path);
+    dv_serve_answer answer = !path                             ? give_error(x, DIVVY_ENOMEM)
+                             : q->subject == DV_SERVE_FINDINGS ? find(x, q->pool, path)
+                                                               : ask_pool(x, q, path);
     /* An error that stays for this session may not for the next one. */
     if (x->error && !dv_look_may_recover(x->error)) leave(x);
     free(path);

@@ -140,7 +140,7 @@ static bool span_arguments(struct MHD_Connection *connection, int64_t *from_ms, 
 }
 
 static bool table_argument(struct MHD_Connection *connection, dv_serve_table *out) {
-    static const char *const names[] = {"items", "members", "timeline", "locks", "services", "pools"};
+    static const char *const names[] = {"items", "members", "timeline", "locks", "services", "pools", "holdups"};
     const char *text = argument(connection, "table");
     for (size_t i = 0; text && i < sizeof names / sizeof *names; i++) {
         if (strcmp(text, names[i]) != 0) continue;
@@ -267,6 +267,7 @@ static enum MHD_Result answer(dv_serve_http *http, struct MHD_Connection *connec
     if (strcmp(url, "/samples") == 0) return send_samples(http, connection);
     if (strcmp(url, "/rows") == 0) return send_rows(http, connection);
     if (strcmp(url, "/heat") == 0) return send_heat(http, connection);
+    if (strcmp(url, "/findings") == 0) return send_answer(http, connection, DV_SERVE_FINDINGS);
     if (strcmp(url, "/explain") == 0) return send_answer(http, connection, DV_SERVE_EXPLAIN);
     if (strcmp(url, "/changes") == 0) return send_answer(http, connection, DV_SERVE_CHANGES);
     if (strcmp(url, "/events") == 0) return send_stream(http, connection, head);

@@ -8,6 +8,8 @@
 
 #include <divvy/divvy.h>
 
+#include "serve_holdups.h"
+#include "serve_snapshot.h"
 #include "status_plan.h"
 
 /* A reading, on its way into the pool. */
@@ -37,6 +39,7 @@ static void free_item(dv_serve_item *item) {
     free(item->name);
     free(item->node);
     free(item->stranger);
+    free(item->head);
 }
 
 void dv_serve_pool_free(dv_serve_pool *pool) {
@@ -44,6 +47,7 @@ void dv_serve_pool_free(dv_serve_pool *pool) {
     for (size_t i = 0; i < pool->item_count; i++) free_item(&pool->items[i]);
     free(pool->members);
     free(pool->items);
+    free(pool->stray);
     free(pool->path);
     dv_serve_history_free(&pool->history);
 }
@@ -146,6 +150,7 @@ static int take_owner(update *u, dv_serve_item *item, const dv_status_item *read
     const char *owner = dv_serve_item_owner(item);
     if (!same_text(from, owner) || (from && item->token != token)) {
         item->changed = true;
+        item->asked_ms = 0;
         item->seen = !u->first;
         item->since_ms = u->first ? read->made_ms : u->now_ms;
         tell_change(u, item, from, former, u->now_ms);
@@ -166,7 +171,8 @@ static int take_item(update *u, dv_serve_item *item, const dv_status_item *read)
     item->node = strcmp(usual, read->node) == 0 ? NULL : strdup(read->node);
     bool good = item->node || strcmp(usual, read->node) == 0;
     free(usual);
-    return good ? take_owner(u, item, read) : DIVVY_ENOMEM;
+    int error = good ? dv_serve_snapshot_keep_item(item, read) : DIVVY_ENOMEM;
+    return error ? error : take_owner(u, item, read);
 }
 
 static int take_items(update *u) {
@@ -292,6 +298,7 @@ static int take_facts(dv_serve_member *m, const dv_status_member *read, const dv
     m->kazoo = read && read->kazoo;
     m->is_static = read && read->is_static;
     m->pid = read ? read->pid : 0;
+    if (read) dv_serve_snapshot_keep_member(m, read);
     int error = set_text(&m->zone, e ? e->entry->zone : "");
     if (!error) error = set_text(&m->host, read ? read->host : "");
     return error ? error : set_text(&m->since, read ? read->since : "");
@@ -430,6 +437,7 @@ static void count(update *u, int64_t planned_ms) {
         m->changed = m->changed || m->items != m->counted;
         m->items = m->counted;
         m->counted = 0;
+        m->number = c.live;
         count_member(&c, m);
     }
     c.generation = plan ? plan->header.generation : 0;
@@ -468,7 +476,9 @@ int dv_serve_pool_apply(dv_serve_pool *pool, const dv_status *status, bool whole
     free(u.of_entry);
     uint64_t generation = pool->counts.generation;
     count(&u, planned_ms);
+    if (!error) error = set_text(&pool->stray, status->stray);
     if (error) return error;
+    dv_serve_holdups_note(pool, u.now_ms);
     tell_plan(&u, generation);
     pool->read_at_ms = u.now_ms;
     if (u.first) pool->first_read_ms = u.now_ms;

@@ -18,6 +18,10 @@ typedef struct {
     const char *state; /* one word, as of dv_status_plan_state() */
     size_t items, planned;
     size_t counted; /* of the items, so far */
+    size_t number;  /* among the live ones, in their order */
+    /* Only divvy doctor judges by these. */
+    int64_t session, made_ms, czxid, first_czxid;
+    bool follows;
     bool marked, changed;
 } dv_serve_member;
 
@@ -30,7 +34,11 @@ typedef struct {
     int64_t token;
     int64_t since_ms; /* when it got its owner, or lost it; 0: not known */
     int64_t came_ms;  /* when it was seen first; 0: at the first look */
+    int64_t asked_ms; /* when it was seen that its owner has to give it away; 0: it has not */
     int64_t pzxid;    /* of the directory when it was read; 0: there was none */
+    int64_t session;  /* of the place that is first in its queue; 0: the place is persistent, or there is none */
+    char *head;       /* the name of a persistent one; NULL: it is none */
+    uint16_t head_bytes;
     size_t waiting;
     bool held, in_plan;
     bool seen; /* so was the change at `since_ms`; otherwise its owner entered the queue then */
@@ -50,6 +58,7 @@ typedef struct {
 
 typedef struct {
     char *path;
+    char *stray;               /* the name of one of the strays in its party; NULL: there is none */
     const char *trouble;       /* why it alone could not be read last; NULL: it could */
     dv_serve_member **members; /* by identifier, then by node */
     size_t member_count;

@@ -38,6 +38,14 @@ bool dv_serve_row_member(cJSON *array, const dv_serve_member *m) {
     return good;
 }
 
+bool dv_serve_row_holdup(cJSON *array, const dv_serve_holdup *holdup) {
+    cJSON *json = dv_json_add_object(array);
+    return json && dv_json_text(json, "holder", holdup->holder) &&
+           dv_json_text_or_null(json, "waiter", holdup->waiter) &&
+           dv_json_number(json, "items", (int64_t)holdup->items) && dv_json_text(json, "first", holdup->first->name) &&
+           dv_json_number(json, "since_ms", holdup->since_ms);
+}
+
 bool dv_serve_row_event(cJSON *array, const dv_serve_event *event) {
     static const char *const kinds[] = {"item", "joined", "left", "plan", "restarted", "died"};
     cJSON *json = dv_json_add_object(array);

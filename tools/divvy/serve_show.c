@@ -189,6 +189,18 @@ static void put_pools(page *p, const dv_serve *serve) {
     }
 }
 
+static size_t put_holdups(page *p, const dv_serve_pool *pool) {
+    dv_serve_holdup *list;
+    size_t count;
+    p->good = dv_serve_holdups(pool, &list, &count) == 0;
+    for (size_t i = 0; i < count; i++) {
+        if (fits(p->query, list[i].holder, list[i].waiter) && takes(p))
+            p->good = dv_serve_row_holdup(p->rows, &list[i]);
+    }
+    free(list);
+    return count;
+}
+
 static size_t put_table(page *p, const dv_serve *serve) {
     const dv_serve_pool *pool = &serve->pools[p->query->pool];
     const dv_services *services = &serve->services;
@@ -199,6 +211,7 @@ static size_t put_table(page *p, const dv_serve *serve) {
         return pool->item_count;
     case DV_SERVE_MEMBERS: put_members(p, pool); return pool->member_count;
     case DV_SERVE_TIMELINE: put_events(p, pool); return pool->history.count;
+    case DV_SERVE_HOLDUPS: return put_holdups(p, pool);
     case DV_SERVE_POOLS: put_pools(p, serve); return serve->pool_count;
     case DV_SERVE_LOCKS:
         for (size_t i = 0; i < serve->locks.entry_count; i++) {

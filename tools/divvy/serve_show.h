@@ -14,7 +14,8 @@ typedef enum {
     DV_SERVE_TIMELINE,
     DV_SERVE_LOCKS,
     DV_SERVE_SERVICES,
-    DV_SERVE_POOLS
+    DV_SERVE_POOLS,
+    DV_SERVE_HOLDUPS
 } dv_serve_table;
 
 /* A part of a table. */
