@@ -70,19 +70,21 @@ static void fill(dv_serve_past *past, const dv_serve_pool *pool, const dv_serve_
         around changes = find_around(events, count, item->name, at_ms);
         past->items[past->count++] = undo(item->name, &changes, item);
     }
+    size_t still_there = past->count;
     for (size_t i = 0; i < pool->history.gone_count; i++) {
         const dv_serve_gone *gone = dv_serve_history_gone_at(&pool->history, i);
         if (gone->came_ms > at_ms || gone->gone_ms <= at_ms) continue;
         around changes = find_around(events, count, gone->name, at_ms);
         past->items[past->count++] = undo(gone->name, &changes, NULL);
     }
-    if (past->count > 0) qsort(past->items, past->count, sizeof *past->items, compare_items);
+    if (past->count > still_there) qsort(past->items, past->count, sizeof *past->items, compare_items);
 }
 
 int dv_serve_past_init(dv_serve_past *past, const dv_serve_pool *pool, int64_t at_ms) {
     int64_t oldest_ms = dv_serve_past_oldest_ms(pool);
     *past = (dv_serve_past){.items = NULL};
-    if (oldest_ms == 0 || at_ms < oldest_ms) return 0;
+    if (oldest_ms == 0) return 0;
+    if (at_ms < oldest_ms) at_ms = oldest_ms;
     size_t count;
     const dv_serve_event **events = sort_events(&pool->history, &count);
     past->items = calloc(pool->item_count + pool->history.gone_count + 1, sizeof *past->items);

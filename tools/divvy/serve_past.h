@@ -19,7 +19,7 @@ typedef struct {
 
 /* Returns since when all is known: the first look, or the last change that is kept no more. 0: nothing is yet. */
 int64_t dv_serve_past_oldest_ms(const dv_serve_pool *pool);
-/* Tells what items there were right after all that was seen at `at_ms`; none before the oldest time. 0 or
+/* Tells what items there were right after all that was seen at `at_ms`, or at the oldest time if that is later. 0 or
  * DIVVY_ENOMEM. */
 int dv_serve_past_init(dv_serve_past *past, const dv_serve_pool *pool, int64_t at_ms);
 /* Returns "owned" or "unowned": more is not known of the past. */
