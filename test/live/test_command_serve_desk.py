@@ -47,6 +47,16 @@ def without_ages(told):
 
 
 class DeskCase(ServeCase):
+    def serve(self, *arguments, **options):
+        served = super().serve(*arguments, **options)
+        self.addCleanup(self.assert_ends, served)
+        return served
+
+    def assert_ends(self, served):
+        """It ends well, whatever was asked; a sanitizer may have another opinion."""
+        code, said = served.end()
+        self.assertEqual(code, 0, said)
+
     def pool_at_rest(self):
         """A pool of two members whose items all have the owners that they should."""
         clients = self.make_pool(["a", "b"], [("a", False), ("b", False)], ITEMS, "0011")

@@ -81,17 +81,20 @@ static void judge_held(const dv_doctor *d, const dv_status_member *m, const pile
 }
 
 static void judge_releases(const dv_doctor *d, const dv_plan *plan, dv_findings *f) {
-    for (size_t k = 0; k < d->status.member_count; k++) {
-        pile held = {0};
-        for (size_t i = 0; d->status.members[k].releasing && i < d->status.item_count; i++) {
-            const dv_status_item *item = &d->status.items[i];
-            if (item->member != k || (item->planned && item->planned->member == k)) continue;
-            int64_t age_ms = asked_for_ms(d, plan, item);
-            if (age_ms < 0) continue;
-            add_to(&held, item->name, item->planned ? dv_status_plan_name(item->planned->entry) : NULL, age_ms);
-        }
-        if (held.count) judge_held(d, &d->status.members[k], &held, f);
+    pile *piles = calloc(d->status.member_count + 1, sizeof *piles); /* of each member */
+    f->incomplete = f->incomplete || !piles;
+    for (size_t i = 0; piles && i < d->status.item_count; i++) {
+        const dv_status_item *item = &d->status.items[i];
+        if (item->member == DV_NO_MEMBER || (item->planned && item->planned->member == item->member)) continue;
+        int64_t age_ms = asked_for_ms(d, plan, item);
+        if (age_ms < 0) continue;
+        const char *next = item->planned ? dv_status_plan_name(item->planned->entry) : NULL;
+        add_to(&piles[item->member], item->name, next, age_ms);
     }
+    for (size_t k = 0; piles && k < d->status.member_count; k++) {
+        if (piles[k].count) judge_held(d, &d->status.members[k], &piles[k], f);
+    }
+    free(piles);
 }
 
 /* ---- items of strangers ---- */

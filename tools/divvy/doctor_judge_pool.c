@@ -2,6 +2,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <divvy/divvy.h>
@@ -232,12 +233,14 @@ static void judge_list(const dv_doctor *d, const char *name, size_t bytes, dv_fi
     dv_finding_todo(finding, "divide the items among several pools, or set a larger jute.maxbuffer everywhere");
 }
 
-/* Counts what the places of a member take of its session. */
-static size_t count_paths(const dv_doctor *d, size_t member) {
-    size_t bytes = 0, root = strlen(d->path) + strlen("/locks//") + strlen(d->servers.chroot) + 4;
-    for (size_t i = 0; i < d->status.item_count; i++) {
+/* Counts what the places of each member take of its session. malloc'ed, or NULL. */
+static size_t *count_paths(const dv_doctor *d) {
+    size_t *bytes = calloc(d->status.member_count + 1, sizeof *bytes);
+    size_t root = strlen(d->path) + strlen("/locks//") + strlen(d->servers.chroot) + 4;
+    for (size_t i = 0; bytes && i < d->status.item_count; i++) {
         const dv_status_item *item = &d->status.items[i];
-        if (item->head && item->member == member) bytes += root + strlen(item->node) + strlen(item->head);
+        if (item->head && item->member != DV_NO_MEMBER)
+            bytes[item->member] += root + strlen(item->node) + strlen(item->head);
     }
     return bytes;
 }
@@ -259,11 +262,12 @@ static void judge_watched(const dv_doctor *d, dv_findings *f) {
 }
 
 static void judge_limits(const dv_doctor *d, dv_findings *f) {
-    size_t before = f->count, most = 0;
-    for (size_t i = 0; i < d->status.member_count; i++) {
+    size_t before = f->count, most = 0, *counted = count_paths(d);
+    f->incomplete = f->incomplete || !counted;
+    for (size_t i = 0; counted && i < d->status.member_count; i++) {
         const dv_status_member *m = &d->status.members[i];
+        size_t bytes = counted[i];
         if (m->item_count < COUNTED_MIN) continue;
-        size_t bytes = count_paths(d, i);
         if (bytes > most) most = bytes;
         if (bytes < (size_t)EPHEMERAL_BYTES / 100 * FULL_PERCENT) continue;
         dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "limits", m->identifier);
@@ -272,6 +276,7 @@ static void judge_limits(const dv_doctor *d, dv_findings *f) {
         dv_finding_why(finding, "a larger session could stop the servers when it ends: more items would stay unowned");
         dv_finding_todo(finding, "start more members");
     }
+    free(counted);
     judge_watched(d, f);
     judge_list(d, "party", d->party_bytes, f);
     judge_list(d, "locks", d->locks_bytes, f);

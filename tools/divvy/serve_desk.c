@@ -173,15 +173,17 @@ static bool wait_for_answer(dv_serve_desk *desk, struct MHD_Connection *connecti
     return true;
 }
 
+static const char late[] = "the servers have not answered in time\n", ending[] = "divvy serve ends\n";
+
 static bool answer_now(dv_serve_desk *desk, struct MHD_Connection *connection, const dv_serve_question *asked,
                        dv_serve_answer *out) {
     waiter *w = find_waiter(desk, connection);
     if (w) {
-        bool told = w->answer ? copy_out(w->answer, out) : refuse("the servers have not answered in time\n", out);
+        bool told = w->answer ? copy_out(w->answer, out) : refuse(desk->closed ? ending : late, out);
         leave(w);
         return told;
     }
-    if (desk->closed) return refuse("divvy serve ends\n", out);
+    if (desk->closed) return refuse(ending, out);
     const question *q = find_question(desk, asked);
     if (q && q->state == ANSWERED && dv_session_now_ms() < q->fresh_until_ms) return copy_out(q->answer, out);
     return !wait_for_answer(desk, connection, asked) && refuse("too many questions wait for an answer\n", out);

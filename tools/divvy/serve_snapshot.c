@@ -100,8 +100,10 @@ int dv_serve_snapshot_take(dv_serve_snapshot *s, const dv_serve_pool *pool) {
     *s = (dv_serve_snapshot){.stray_count = pool->counts.strays, .found = pool->counts.found};
     s->members = malloc((pool->member_count + 1) * sizeof *s->members);
     s->items = malloc((pool->item_count + 1) * sizeof *s->items);
+    s->text_room = 32 * pool->item_count + 128 * pool->member_count; /* as names often are */
+    s->texts = malloc(s->text_room + 1);
     s->stray = pool->stray && *pool->stray ? strdup(pool->stray) : NULL;
-    bool good = s->members && s->items;
+    bool good = s->members && s->items && s->texts;
     for (size_t i = 0; good && i < pool->member_count; i++) {
         if (pool->members[i]->live) good = take_member(s, pool->members[i]);
     }
