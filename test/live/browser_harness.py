@@ -83,6 +83,15 @@ class Browser:
         actions = [{"type": kind, "value": names.get(key, key)} for key in keys for kind in ("keyDown", "keyUp")]
         self._do("actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
 
+    def drag(self, start, end, touch=False):
+        """Presses at a place, moves to another one and lets go, by mouse or finger; a place is [x, y] in the window."""
+        kind = "touch" if touch else "mouse"
+        places = [{"type": "pointerMove", "duration": 0, "x": round(x), "y": round(y)} for x, y in
+                  (start, [(start[0] + end[0]) / 2, (start[1] + end[1]) / 2], end)]
+        actions = [places[0], {"type": "pointerDown", "button": 0}, *places[1:], {"type": "pointerUp", "button": 0}]
+        self._do("actions", {"actions": [{"type": "pointer", "id": kind, "parameters": {"pointerType": kind},
+                                          "actions": actions}]})
+
     def tell(self, command, **parameters):
         """Asks by the protocol of Chromium's own tools."""
         return self._do("goog/cdp/execute", {"cmd": command, "params": parameters})

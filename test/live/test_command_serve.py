@@ -27,10 +27,15 @@ class Answers(ServeCase):
         self.assertRegex(served.told, r"^divvy: serve: http://127\.0\.0\.1:[0-9]+/ for this machine alone\n$")
         page = served.ask("/")[2].decode()
         files = re.findall(r'(?:src|href)="(/[^"]+)"', page)
-        self.assertEqual(sorted(set(files)), ["/chart.js", "/icon.svg", "/metrics", "/serve.css", "/serve.js"])
+        self.assertEqual(sorted(set(files)), ["/draw.css", "/icon.svg", "/metrics", "/serve.css", "/serve.js"])
+        files = {"/serve.js"}
+        for name in (name for _ in range(3) for name in sorted(files)):
+            files |= {"/" + one for one in re.findall(r' from "\./([a-z]+\.js)"', served.ask(name)[2].decode())}
         self.assertNotRegex(page, r"<style|style=|<script>| on[a-z]+=|https?://")
-        for path, kind in (("/", "text/html"), ("/serve.css", "text/css"), ("/serve.js", "text/javascript"),
-                           ("/chart.js", "text/javascript"), ("/icon.svg", "image/svg+xml"), ("/metrics", "text/plain"),
+        self.assertIn("/ticks.js", files)
+        scripts = [(name, "text/javascript") for name in sorted(files)]
+        for path, kind in (("/", "text/html"), ("/serve.css", "text/css"), ("/draw.css", "text/css"), *scripts,
+                           ("/icon.svg", "image/svg+xml"), ("/metrics", "text/plain"),
                            ("/state", "application/json"), ("/rows?table=items", "application/json")):
             status, headers, body = served.ask(path)
             self.assertEqual((status, headers["Content-Type"].split(";")[0]), (200, kind))

@@ -115,7 +115,8 @@ class Page(Case):
         self.browser.wait_for("!document.querySelector('#item').open", "the end of the details")
         nameless = self.browser.run(
             "const all = document.querySelectorAll('button, input, select, svg, dialog, nav, [role=tabpanel]');"
-            "return [...all].filter((e) => !e.closest('dialog:not([open])') && !(e.innerText?.trim()"
+            "return [...all].filter((e) => !e.closest('dialog:not([open]), [hidden], [aria-hidden]')"
+            "&& !(e.innerText?.trim()"
             "|| e.labels?.length || e.getAttribute('aria-label')"
             "|| e.getAttribute('aria-labelledby'))).map((e) => e.outerHTML)")
         self.assertEqual(nameless, [])

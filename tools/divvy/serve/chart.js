@@ -1,112 +1,147 @@
-// Charts of divvy serve's page: pure drawing, into an SVG that is there. SPDX-License-Identifier: Apache-2.0
-"use strict";
+// The chart of items that are unowned, and of those that move. SPDX-License-Identifier: Apache-2.0
+import {isNarrow, shape} from "./dom.js";
+import {now, time} from "./model.js";
+import {ticks} from "./ticks.js";
+import {clockText, count, number, whenText} from "./text.js";
 
-const SVG = "http://www.w3.org/2000/svg";
+const HEIGHT = 96, TOP = 12, AXIS = 20, DATED = 34;
 
-// Makes an element of a chart; text and attributes are set, never parsed.
-function shape(name, attributes, text, title) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  if (text !== undefined) element.textContent = text;
-  if (title !== undefined) element.append(shape("title", {}, title));
-  return element;
+// Where times are on a drawing: the same for the chart and for the lanes below it.
+export function scaleOf(svg, {from, to}) {
+  const whole = Math.max(240, svg.clientWidth || 900);
+  const left = svg.hasAttribute("data-single") ? 8 : isNarrow() ? 72 : 148, width = whole - left - 8;
+  const marks = ticks(from, to, Math.max(2, Math.floor(width / 84)), now());
+  return {from, to, left, width, whole, ticks: marks, x: (ms) => left + width * (ms - from) / (to - from),
+          ms: (x) => from + (to - from) * Math.min(1, Math.max(0, (x - left) / width))};
 }
 
-function clockText(ms) {
-  return new Date(ms).toLocaleTimeString([], {hour12: false});
+export function prepare(svg, scale, height) {
+  svg.replaceChildren();
+  const all = height + (scale.ticks.some((tick) => tick.date) ? DATED : AXIS);
+  svg.setAttribute("viewBox", `0 0 ${scale.whole} ${all}`);
+  svg.setAttribute("height", all);
 }
 
-function durationText(ms) {
-  const s = Math.max(0, Math.floor(ms / 1000));
-  if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
-  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min`;
-  return `${Math.floor(s / 86400)} d ${Math.floor(s / 3600) % 24} h`;
-}
-
-// One of eight colours for each name, the same on every page.
-function colourOf(name) {
-  let hash = 0;
-  for (const character of name) hash = (hash * 31 + character.codePointAt(0)) >>> 0;
-  return `o${hash % 8}`;
-}
-
-function fitted(text, pixels) {
-  const most = Math.max(0, Math.floor(pixels / 7));
-  if (text.length <= most) return text;
-  return most > 1 ? `${[...text].slice(0, most - 1).join("")}…` : "";
-}
-
-function drawAxis(svg, from, to, left, width, height) {
-  const ticks = Math.max(2, Math.floor(width / 160));
-  for (let i = 0; i <= ticks; i++) {
-    const x = left + width * i / ticks;
-    svg.append(shape("line", {class: "axis", x1: x, x2: x, y1: 0, y2: height}));
-    const anchor = i === 0 ? "start" : i === ticks ? "end" : "middle";
-    svg.append(shape("text", {x, y: height + 15, "text-anchor": anchor}, clockText(from + (to - from) * i / ticks)));
+export function drawAxis(svg, scale, height) {
+  for (const tick of scale.ticks) {
+    const x = scale.x(tick.ms);
+    svg.append(shape("line", {class: "axis", x1: x, x2: x, y1: 0, y2: height + 3}));
+    const anchor = x > scale.whole - 24 ? "end" : "middle";
+    svg.append(shape("text", {class: "tick", x, y: height + 15, "text-anchor": anchor}, tick.text));
+    if (tick.date) svg.append(shape("text", {class: "tick date", x, y: height + 28, "text-anchor": anchor}, tick.date));
   }
 }
 
-// Draws how many items were unowned, and moving, over time. A sample is [ms, items, unowned, moving, members].
-function drawCounts(svg, samples, now) {
-  const width = svg.clientWidth || 900, height = 90;
-  svg.replaceChildren();
-  svg.setAttribute("viewBox", `0 0 ${width} ${height + 20}`);
-  svg.setAttribute("height", height + 20);
-  if (!samples.length) return;
-  const from = Math.min(samples[0][0], now - 60000), most = Math.max(1, ...samples.map((s) => s[2] + s[3]));
-  const x = (ms) => width * (ms - from) / (now - from), bar = (count) => count * (height - 14) / most;
-  drawAxis(svg, from, now, 0, width, height);
+// Marks the moment of the past that is shown.
+export function drawMoment(svg, scale, height) {
+  if (time.moment === null || time.moment < scale.from || time.moment > scale.to) return;
+  const x = scale.x(time.moment);
+  svg.append(shape("line", {class: "moment", x1: x, x2: x, y1: 0, y2: height + 3}),
+             shape("path", {class: "moment", d: `M${x - 5} 0h10l-5 7z`}));
+}
+
+// The sample that holds at a time; samples are [ms, items, unowned, moving, members], the oldest first.
+export function sampleAt(samples, ms) {
+  let low = 0, high = samples.length;
+  while (low < high) {
+    const half = (low + high) >> 1;
+    if (samples[half][0] <= ms) low = half + 1;
+    else high = half;
+  }
+  return low ? samples[low - 1] : null;
+}
+
+// Those that hold within a time; the first one may have begun before it.
+export function samplesIn(samples, {from, to}) {
+  const first = samples.findLastIndex((s) => s[0] <= from);
+  return samples.slice(Math.max(0, first)).filter((s) => s[0] <= to);
+}
+
+const rounded = (most) => {
+  const unit = 10 ** Math.floor(Math.log10(Math.max(1, most)));
+  return [1, 2, 4, 6, 8, 10].map((n) => n * unit).find((n) => n >= most);
+};
+
+// The outline of a stacked area: steps along `upper`, and back along `lower`, wherever it is not empty.
+function area(samples, scale, end, lower, upper) {
+  const outlines = [];
+  let there = [], back = [];
+  const close = () => {
+    if (there.length) outlines.push(`M${there.join("L")}L${back.join("L")}Z`);
+    [there, back] = [[], []];
+  };
   samples.forEach((sample, i) => {
-    const start = x(sample[0]), end = i + 1 < samples.length ? x(samples[i + 1][0]) : width;
-    const title = `${clockText(sample[0])}: ${sample[2]} of ${sample[1]} items unowned, ${sample[3]} moving`;
-    let y = height;
-    for (const [name, count] of [["unowned", sample[2]], ["moving", sample[3]]]) {
-      if (!count) continue;
-      y -= bar(count);
-      svg.append(shape("rect", {class: name, x: start, y, width: Math.max(1.5, end - start), height: bar(count)},
-                       undefined, title));
+    if (upper(sample) === lower(sample)) {
+      close();
+      return;
     }
+    const x0 = scale.x(Math.max(scale.from, sample[0])), x1 = Math.max(scale.x(samples[i + 1]?.[0] ?? end), x0 + 1.5);
+    there.push(`${x0} ${upper(sample)}`, `${x1} ${upper(sample)}`);
+    back.unshift(`${x1} ${lower(sample)}`, `${x0} ${lower(sample)}`);
   });
-  const last = samples[samples.length - 1];
-  const some = samples.some((s) => s[2] + s[3]);
-  svg.append(shape("text", {x: 4, y: 11}, some ? `most: ${most.toLocaleString("en")}` : "none in this time"));
-  svg.setAttribute("aria-label", `Since ${clockText(from)}: at most ${some ? most : 0} items unowned or moving at a time; ` +
-                   `now ${last[2]} unowned and ${last[3]} moving`);
+  close();
+  return outlines.join("");
 }
 
-// Makes of an item's events, the oldest first, who owned it from when until when; null is nobody.
-function spansOf(events, from, now) {
-  const spans = [];
-  let start = from, owner = events.length ? events[0].from ?? null : null;
-  for (const event of events) {
-    if (event.ms > start) spans.push({owner, from: start, to: event.ms});
-    [start, owner] = [Math.max(start, event.ms), event.to ?? null];
+function drawLevels(svg, scale, y, most) {
+  for (const level of most > 1 ? [0, most / 2, most] : [0, most]) {
+    svg.append(shape("line", {class: "axis", x1: scale.left, x2: scale.left + scale.width, y1: y(level), y2: y(level)}));
+    if (Number.isInteger(level))
+      svg.append(shape("text", {class: "tick", x: scale.left - 8, y: y(level) + 4, "text-anchor": "end"}, number(level)));
   }
-  spans.push({owner, from: start, to: now});
-  return spans;
 }
 
-function drawSpan(svg, span, x, y) {
-  const width = Math.max(1.5, x(span.to) - x(span.from)), who = span.owner === null ? "nobody" : span.owner;
-  const title = `${who}, ${clockText(span.from)} to ${clockText(span.to)}, ${durationText(span.to - span.from)}`;
-  const colour = span.owner === null ? "gap" : colourOf(span.owner);
-  svg.append(shape("rect", {class: colour, x: x(span.from), y: y + 2, width, height: 18, rx: 3}, undefined, title));
-  const label = fitted(who, width - 8);
-  const kind = span.owner === null ? "gap-text" : "bar-text";
-  if (label) svg.append(shape("text", {class: kind, x: x(span.from) + 5, y: y + 15}, label));
+function hatching() {
+  const pattern = shape("pattern", {id: "hatch-moving", width: 6, height: 6, patternUnits: "userSpaceOnUse",
+                                    patternTransform: "rotate(45)"});
+  pattern.append(shape("rect", {class: "hatch-back", width: 6, height: 6}),
+                 shape("rect", {class: "hatch-line", width: 2.5, height: 6}));
+  const defs = shape("defs");
+  defs.append(pattern);
+  return defs;
 }
 
-// Draws a lane for each item: [{name, spans}].
-function drawLanes(svg, lanes, from, now) {
-  const width = svg.clientWidth || 900, left = lanes.length > 1 ? Math.min(190, width / 4) : 0, height = 26 * lanes.length;
-  const x = (ms) => left + (width - left) * (ms - from) / (now - from);
-  svg.replaceChildren();
-  svg.setAttribute("viewBox", `0 0 ${width} ${height + 20}`);
-  svg.setAttribute("height", height + 20);
-  drawAxis(svg, from, now, left, width - left, height);
-  lanes.forEach((lane, i) => {
-    if (left) svg.append(shape("text", {class: "name", x: 0, y: 26 * i + 15}, fitted(lane.name, left - 10), lane.name));
-    for (const span of lane.spans) drawSpan(svg, span, x, 26 * i);
-  });
+function tell(svg, samples, end) {
+  const last = sampleAt(samples, end);
+  const most = Math.max(0, ...samples.map((s) => s[2] + s[3]));
+  svg.setAttribute("aria-valuetext", last
+    ? `${whenText(end, now())}: ${last[2]} unowned and ${last[3]} moving; in this range at most ${most} at a time`
+    : "nothing is known of this time");
+}
+
+// Draws how many items were unowned, and moving: disjoint, so that they can be stacked. `marks` are changes of the plan.
+export function drawCounts(svg, samples, range, marks) {
+  const scale = scaleOf(svg, range), end = Math.min(range.to, now());
+  prepare(svg, scale, HEIGHT);
+  svg.append(hatching());
+  const within = samplesIn(samples, range);
+  const most = rounded(Math.max(1, ...within.map((s) => s[2] + s[3])));
+  const y = (n) => HEIGHT - n * (HEIGHT - TOP) / most;
+  drawAxis(svg, scale, HEIGHT);
+  drawLevels(svg, scale, y, most);
+  if (within.length) {
+    svg.append(shape("path", {class: "unowned", d: area(within, scale, end, () => y(0), (s) => y(s[2]))}),
+               shape("path", {class: "moving", d: area(within, scale, end, (s) => y(s[2]), (s) => y(s[2] + s[3]))}));
+  }
+  if (!within.some((s) => s[2] + s[3])) {
+    const text = within.length ? "no item was unowned or moving in this time" : "nothing is known of this time";
+    svg.append(shape("text", {class: "tick", x: scale.left + scale.width / 2, y: HEIGHT / 2, "text-anchor": "middle"}, text));
+  }
+  for (const mark of marks.filter((m) => m.ms >= scale.from && m.ms <= scale.to).slice(-60)) {
+    const x = scale.x(mark.ms);
+    svg.append(shape("path", {class: "mark", d: `M${x} ${TOP - 4}l4 -4l-4 -4l-4 4z`}, undefined,
+                     `${clockText(mark.ms)}: ${mark.text}`));
+  }
+  drawMoment(svg, scale, HEIGHT);
+  svg.setAttribute("aria-valuemin", Math.round(range.from / 1000));
+  svg.setAttribute("aria-valuemax", Math.round(range.to / 1000));
+  svg.setAttribute("aria-valuenow", Math.round((time.moment ?? range.to) / 1000));
+  tell(svg, within, time.moment ?? end);
+  return scale;
+}
+
+export function readout(samples, ms) {
+  const sample = sampleAt(samples, ms);
+  if (!sample || ms > now()) return "";
+  return `${whenText(ms, now())}: ${number(sample[2])} unowned, ${number(sample[3])} moving of ${count(sample[1], "item")}`;
 }
