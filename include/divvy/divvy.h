@@ -21,5 +21,6 @@
 #include "divvy/party.h"
 #include "divvy/registry.h"
 #include "divvy/semaphore.h"
+#include "divvy/workers.h"
 
 #endif
