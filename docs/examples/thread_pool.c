@@ -1,4 +1,6 @@
-/* A pool of worker threads over the items that are ours. SPDX-License-Identifier: Apache-2.0
+/* A few threads for the many items that are ours. SPDX-License-Identifier: Apache-2.0
+ *
+ * With a thread for each item divvy does all of this: workers.c.
  *
  * Try it: run this in two or three terminals, with the same path and the same items, then stop one with Ctrl-C.
  *

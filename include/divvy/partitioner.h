@@ -31,8 +31,8 @@
  *     without a RELEASE of its own. And with DIVVY_REJOIN the loss of a session is a RELEASE with an empty snapshot.
  *   - Confirm a RELEASE when all of these jobs have ended, and not before: their items may come back at once.
  *   - In manual mode go on calling divvy_client_process() until the last job has ended, at a graceful stop too.
- * docs/examples/thread_pool.c and epoll_threads.c are the programs. A program with one thread works in slices inside
- * the loop, and has nothing to stop: docs/examples/incremental_loop.c.
+ * With a thread for each item workers.h does all of this. docs/examples: thread_pool.c has few threads for many items,
+ * epoll_threads.c an event loop. One thread that works in slices has nothing to stop: incremental_loop.c.
  *
  * kazoo's loop works unchanged, see docs/examples/kazoo_loop.c. The algorithm stands in docs/protocol.md.
  *

@@ -19,8 +19,8 @@
  * A *job* is one call of the worker, under the token that the item had then. Nothing interrupts it: it is told to stop,
  * and returns soon. These are the promises:
  *   - An item is given to its next owner when its worker has returned, and not before.
- *   - Where an item is lost, as with the session, its job is told to stop. Nothing is confirmed, and the item has no new
- *     job, before the old one has returned. The new job has a new token.
+ *   - Where an item is lost, as with the session, its job is told to stop. Before it has returned nothing is confirmed,
+ *     and the item has no new job. The new job has a new token.
  *   - A worker that returns before it was told to is called again after a pause: see `restart`.
  *   - A graceful end hands over: workers go on until others are ready for their items.
  * docs/examples/workers.c is a program. Workers that are processes: `divvy partition`. For a loop of your own, without
@@ -140,16 +140,16 @@ DIVVY_API void divvy_workers_config_init(divvy_workers_config *config, size_t si
 DIVVY_API int divvy_workers_create(divvy_workers **out, divvy_client *client, const divvy_workers_config *config);
 
 /**
- * Works: calls the worker for each item that is ours, in a thread of its own, until divvy_workers_stop(), a signal, or a
- * failure. When it returns, all workers have returned, and the member has left the pool.
+ * Works: calls the worker for each item that is ours, in a thread of its own. Ends by divvy_workers_stop(), a signal,
+ * or a failure. When it returns, all workers have returned, and the member has left the pool.
  *
  * With DIVVY_REJOIN (on_session_loss of the pool) a lost session ends all jobs, and the member takes part again when
  * they have returned. A worker that does not return keeps its item; DIVVY_WARN_SLOW_RELEASE says so.
  *
  * `interrupted` of the client's config is asked when it begins and while it leaves, and not while workers work.
  *
- * Thread: any, but not inside a callback; once. Threads of workers begin with its signal mask. It drives the loop itself
- *   in manual mode; then no other thread calls divvy_client_process(), and a slow on_end holds the session up.
+ * Thread: any, but not inside a callback; once. Threads of workers begin with its signal mask. In manual mode it drives
+ *   the loop itself: then no other thread calls divvy_client_process(), and a slow on_end holds the session up.
  * Source: the loop of partitioner.h.
  * @return 0 when it was stopped, or
  *   another number   with failure_ends: what a worker has returned
@@ -177,8 +177,8 @@ DIVVY_API int divvy_workers_run(divvy_workers *workers);
 DIVVY_API int divvy_workers_stop(divvy_workers *workers);
 
 /**
- * Returns the partitioner, for divvy_partitioner_set_weight(), _set_items() and all that looks. Items beyond max_threads
- * wait until a thread is free. Do not release, finish or destroy it.
+ * Returns the partitioner, for divvy_partitioner_set_weight(), _set_items() and all that looks. Do not release, finish
+ * or destroy it. Items beyond max_threads wait until a thread is free.
  * Ownership: lives as long as the workers. Thread: any.
  * @return NULL for NULL
  */

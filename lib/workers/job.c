@@ -40,7 +40,7 @@ static int start(dv_place *place, void *(*run)(void *)) {
     divvy_workers *w = place->job.workers;
     assert(!place->at_work && !place->preparing);
     if (w->threads >= w->config.max_threads) return DIVVY_ELIMIT;
-    place->result = DIVVY_ECANCELED; /* What stays, if it ends its thread. */
+    place->result = DIVVY_ECANCELED; /* It stays so, if the thread is ended. */
     atomic_store(&place->ended, false);
     if (pthread_create(&place->thread, NULL, run, place) != 0) return DIVVY_ESYSTEM;
     w->threads++;

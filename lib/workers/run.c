@@ -166,7 +166,7 @@ static bool look(divvy_workers *w, view *v) {
     return true;
 }
 
-/* Tells each job to stop whose item is not ours under its token, or is revoked. Returns whether one has still to end. */
+/* Tells each job to stop whose item is not ours under its token, or is revoked. Returns whether one has yet to end. */
 static bool stop_jobs(divvy_workers *w) {
     bool any = false;
     for (size_t i = 0; i < w->place_count; i++) {
@@ -202,7 +202,7 @@ static void start_jobs(divvy_workers *w) {
     for (size_t i = 0; i < w->place_count && w->phase != DV_WORKERS_STOPPING; i++) {
         dv_place *place = w->places[i];
         if (!lacks_worker(place)) continue;
-        if (place->token != place->mine_token) { /* What was with it under another one does not matter. */
+        if (place->token != place->mine_token) { /* Under another one it may have been finished. */
             place->token = place->mine_token;
             place->start_ms = 0;
             place->pause_ms = w->config.backoff_ms;

@@ -3,8 +3,8 @@
  * A first signal asks each run to end, a second one to stop at once. Then the actions that were there before are back,
  * so a third one does what it did before.
  *
- * The handler may run in any thread, at any time. It goes through the list without a lock. What is taken out of the list
- * is waited for, until no handler runs: one that has found it before is done with it then. */
+ * The handler may run in any thread, at any time, and goes through the list without a lock. Who takes something out of
+ * the list waits until no handler runs: one that has found it before is done with it then. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>

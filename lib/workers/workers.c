@@ -144,22 +144,6 @@ int divvy_workers_create(divvy_workers **out, divvy_client *client, const divvy_
     return error;
 }
 
-void dv_workers_wake(const divvy_workers *w) {
-    uint64_t one = 1;
-    ssize_t written = write(w->wake_fd, &one, sizeof one); /* It fails where the runner is awake for sure. */
-    (void)written;
-}
-
-int divvy_workers_stop(divvy_workers *w) {
-    if (!w) return DIVVY_EINVAL;
-    if (w->pid != getpid()) return DIVVY_EFORK;
-    int error = errno;
-    atomic_fetch_add(&w->asked, 1);
-    dv_workers_wake(w);
-    errno = error;
-    return 0;
-}
-
 divvy_partitioner *divvy_workers_partitioner(const divvy_workers *w) {
     return w ? w->partitioner : NULL;
 }

@@ -3,8 +3,8 @@
  * The thread that is inside divvy_workers_run(), the *runner*, decides everything. Callbacks, workers and signal
  * handlers note what they have to say in something atomic, or below the mutex, and wake it by dv_workers_wake().
  *
- * The room stands on the public functions of client.h and partitioner.h. It knows nothing of what is behind them, but how
- * a message comes to divvy_client_error(). */
+ * The room stands on the public functions of client.h and partitioner.h. It knows nothing of what is behind them, but
+ * how a message comes to divvy_client_error(). */
 #ifndef DV_WORKERS_H
 #define DV_WORKERS_H
 
@@ -28,8 +28,9 @@ struct divvy_job {
     pthread_cond_t stopped;
 };
 
-/* All that is known of one item: its job, what was prepared for it, and when its worker is called again. Only the runner
- * touches it, but for `job`, `ended` and `result`, which the thread has, and `was_lost`. */
+/* All that is known of one item: its job, what was prepared for it, and when its worker is called again. Only the
+ * runner touches it, but for `job`, `ended`, `result` and `prepared`, which a thread has while it runs, and
+ * `was_lost`. */
 typedef struct dv_place {
     divvy_job job;
     pthread_t thread;

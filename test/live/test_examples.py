@@ -30,7 +30,7 @@ import command_harness
 from command_harness import DEADLINE_S, wait_for
 
 EXAMPLES = ["kazoo_loop", "incremental_loop", "callbacks_poll"]
-WITH_THREADS = ["thread_pool", "epoll_threads"]
+WITH_THREADS = ["workers", "thread_pool", "epoll_threads"]
 ITEMS = ["alpha", "beta", "gamma", "delta", "epsilon"]
 
 

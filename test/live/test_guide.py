@@ -112,6 +112,32 @@ class Store:
         return "\n".join("%s: %s" % (queue, self.lines(queue)[-5:]) for queue in QUEUES)
 
 
+def check_work(folder):
+    """One works on all queues; a second one gets two of them, and all when the first is stopped."""
+    first, second = Example(folder, "work"), None
+
+    def worked(program, since=0):
+        return {line.split()[0] for line in program.lines[since:]}
+
+    try:
+        wait_for(lambda: sorted(worked(first)) == QUEUES, "one works on all", first)
+        second = Example(folder, "work")
+        wait_for(lambda: len(worked(second)) == 2, "the other one works on two", first, second)
+        first.stop(signal.SIGTERM)
+        check(first.end() == 0 and not first.errors, "a clean end", first)
+        since = len(second.lines)
+        wait_for(lambda: sorted(worked(second, since)) == QUEUES, "the other one works on all", second)
+        newest = {line.split()[0]: int(line.split()[1]) for line in first.lines}
+        moved = [line.split() for line in second.lines]
+        check(all(int(token) > newest[queue] for queue, token in moved), "tokens grow", first, second)
+        second.stop(signal.SIGINT)
+        check(second.end() == 0 and not second.errors, "a clean end", second)
+    finally:
+        first.kill()
+        if second:
+            second.kill()
+
+
 def check_jobs(folder, server):
     store = Store()
     first = Example(folder, "jobs", store.folder)
@@ -215,6 +241,7 @@ def main():
     folder = os.path.join(build, "docs", "examples", "guide")
     with Server() as server:
         os.environ["DIVVY_CONNECT"] = server.connect
+        check_work(folder)
         check_one(folder)
         check_members(folder, "members")
         check_members(folder, "callbacks")

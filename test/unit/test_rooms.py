@@ -25,7 +25,7 @@ ROWS = [
     ["registry", "plan"],
     ["follow", "handover"],
     ["partitioner"],
-    ["zookeeper", "testing"],
+    ["zookeeper", "testing", "workers"],
 ]
 HEIGHT = {room: height for height, row in enumerate(ROWS) for room in row}
 # The most files in one circle of calls, and the most of a hundred calls, each from one file to another, that run back
@@ -42,6 +42,8 @@ FUNCTION = re.compile(r"^(?!static\b)[a-z][\w *]*?\b(\w+)\([^;{}]*\)\s*\{", re.M
 FIELD = r"([a-z_]+(?:\.[a-z_]+)*)(?:\[[^\]]*\])?"
 NATIVE = re.compile(r"#include <zookeeper/")
 NATIVE_ROOMS = {"znode/apache", "zookeeper"}
+# A room that stands on public functions, and what else it may include.
+PUBLIC_ROOMS = {"workers": {"base/config.h", "base/threads.h", "client/error.h"}}
 
 
 def room_of(path):
@@ -68,6 +70,13 @@ def check_rooms(includes):
                 yield f'lib/{name}: includes "{target}", which stands in no room'
             elif here != there and HEIGHT[there] >= HEIGHT[here]:
                 yield f'lib/{name}: includes "{target}", which points up: lib/{there} does not stand below lib/{here}'
+
+
+def check_public_rooms(includes):
+    for name, targets in includes.items():
+        for target in targets if room_of(name) in PUBLIC_ROOMS else []:
+            if room_of(target) not in ("divvy", room_of(name)) and target not in PUBLIC_ROOMS[room_of(name)]:
+                yield f'lib/{name}: includes "{target}"; the room stands on public functions'
 
 
 def check_circles(includes):
@@ -214,8 +223,8 @@ def check_writers():
 def main():
     includes = read_includes()
     assert len(includes) > 100, "lib/ was not found"
-    faults = [*check_rooms(includes), *check_circles(includes), *check_guards(includes), *check_native_client(),
-              *check_calls(), *check_writers()]
+    faults = [*check_rooms(includes), *check_public_rooms(includes), *check_circles(includes), *check_guards(includes),
+              *check_native_client(), *check_calls(), *check_writers()]
     for fault in faults:
         print(fault)
     arrows = sum(len(targets) for targets in includes.values())

@@ -140,6 +140,23 @@ TEST_IN(test_lost_and_gained_again, set_up, tear_down) {
     assert_int_equal(stop(anna), 0);
 }
 
+/* So it is where the run has seen nothing of it, as it was busy: the token is another. */
+TEST_IN(test_lost_and_gained_unseen, set_up, tear_down) {
+    dv_member *anna = start(0);
+    assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
+    int64_t token = atomic_load(&anna->token[0]);
+    atomic_store(&anna->end_lasts, true);
+    delete_lock("d");
+    assert_true(DV_WAIT(sum(anna->ended) == 1, DEADLINE_MS));
+    delete_lock("a");
+    assert_true(DV_WAIT(owns_newer(anna, token), DEADLINE_MS));
+    assert_int_equal(atomic_load(&anna->told[0]), 0);
+    atomic_store(&anna->end_lasts, false);
+    assert_true(DV_WAIT(atomic_load(&anna->begun[0]) == 2 && works_on(anna, ITEMS), DEADLINE_MS));
+    assert_true(atomic_load(&anna->token[0]) > token);
+    assert_int_equal(stop(anna), 0);
+}
+
 /* A client in manual mode is driven by the run, which keeps its session while a worker takes its time. */
 TEST_IN(test_manual_mode, set_up, tear_down) {
     open_client(&members[0], 1);

@@ -8,11 +8,11 @@
 
 /* ---- handing over ---- */
 
-/* At a stop the worker goes on while the next owner prepares. Then that one gets the item, with what it has prepared. */
+/* At a stop the worker goes on while the next owner prepares. That one then works with what it has prepared. */
 TEST_IN(test_hands_over, set_up, tear_down) {
     dv_member *anna = start(0);
     assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
-    dv_member *bert = start_preparing(1, 15000);
+    dv_member *bert = start_preparing(1, 25000);
     assert_true(DV_WAIT(works_on(anna, 2) && works_on(bert, 2), DEADLINE_MS));
     assert_int_equal(sum(bert->given), 2);
     atomic_store(&bert->prepare_lasts, true);
@@ -31,7 +31,7 @@ TEST_IN(test_hands_over, set_up, tear_down) {
 TEST_IN(test_second_stop, set_up, tear_down) {
     dv_member *anna = start(0);
     assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
-    dv_member *bert = start_preparing(1, 15000);
+    dv_member *bert = start_preparing(1, 25000);
     assert_true(DV_WAIT(works_on(anna, 2) && works_on(bert, 2), DEADLINE_MS));
     atomic_store(&bert->prepare_lasts, true);
     divvy_workers_stop(anna->workers);
@@ -77,6 +77,24 @@ TEST_IN(test_stop_without_connection, set_up, tear_down) {
     assert_true(DV_WAIT(works_on(bert, ITEMS), DEADLINE_MS));
 }
 
+/* So it is where the connection is lost while the workers wait for the next owner. */
+TEST_IN(test_connection_lost_while_handing_over, set_up, tear_down) {
+    divvy_partitioner_config pool = pool_config("anna");
+    divvy_workers_config config = workers_config(&members[0], &pool);
+    config.finish_timeout_ms = 100;
+    dv_member *anna = start_with(0, &config);
+    assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
+    atomic_store(&members[1].prepare_lasts, true);
+    dv_member *bert = start_preparing(1, 25000);
+    assert_true(DV_WAIT(atomic_load(&bert->prepare_begun) == 2, DEADLINE_MS));
+    divvy_workers_stop(anna->workers);
+    assert_true(DV_WAIT(atomic_load(&bert->prepare_begun) == 4, DEADLINE_MS));
+    assert_int_equal(sum(anna->told), 0);
+    for (unsigned i = 0; i < 3; i++) divvy_testing_kill_server(ensemble, i);
+    assert_int_equal(join(anna), DIVVY_ETIMEDOUT);
+    assert_int_equal(sum(anna->told), ITEMS);
+}
+
 /* ---- preparing ---- */
 
 /* What was prepared for an item that does not come after all is discarded, and prepared again when it comes. */
@@ -84,8 +102,8 @@ TEST_IN(test_discards_what_does_not_come, set_up, tear_down) {
     dv_member *anna = start(0);
     assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
     atomic_store(&anna->lingers, true);
-    dv_member *bert = start_preparing(1, 15000);
-    assert_true(DV_WAIT(sum(bert->prepared) == 2 && sum(anna->told) == 2, DEADLINE_MS));
+    dv_member *bert = start_preparing(1, 25000);
+    assert_true(DV_WAIT(sum(bert->prepared) == 2 && sum(anna->told) > 0, DEADLINE_MS));
     divvy_partitioner *p = divvy_workers_partitioner(bert->workers);
     assert_int_equal(divvy_partitioner_set_weight(p, 0), 0);
     assert_true(DV_WAIT(sum(bert->discarded) == 2, DEADLINE_MS));
@@ -104,7 +122,7 @@ TEST_IN(test_discards_at_the_end, set_up, tear_down) {
     dv_member *anna = start(0);
     assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
     atomic_store(&anna->lingers, true);
-    dv_member *bert = start_preparing(1, 15000);
+    dv_member *bert = start_preparing(1, 25000);
     assert_true(DV_WAIT(sum(bert->prepared) == 2, DEADLINE_MS));
     assert_int_equal(stop(bert), 0);
     assert_int_equal(sum(bert->discarded), 2);
@@ -116,7 +134,7 @@ TEST_IN(test_end_waits_for_prepare, set_up, tear_down) {
     dv_member *anna = start(0);
     assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
     atomic_store(&members[1].prepare_lasts, true);
-    dv_member *bert = start_preparing(1, 15000);
+    dv_member *bert = start_preparing(1, 25000);
     assert_true(DV_WAIT(atomic_load(&bert->prepare_begun) == 2, DEADLINE_MS));
     divvy_workers_stop(bert->workers);
     divvy_workers_stop(bert->workers);
@@ -162,7 +180,7 @@ static void (*action_of(int number))(int) {
 /* A first signal hands over, a second one stops at once. From then on their actions are what they were. */
 TEST_IN(test_signals, set_up, tear_down) {
     dv_member *anna = start_with_signals(DIVVY_SIGNALS_UNHANDLED);
-    dv_member *bert = start_preparing(1, 15000);
+    dv_member *bert = start_preparing(1, 25000);
     assert_true(DV_WAIT(works_on(anna, 2) && works_on(bert, 2), DEADLINE_MS));
     atomic_store(&bert->prepare_lasts, true);
     kill(getpid(), SIGTERM);
@@ -225,6 +243,7 @@ TEST_IN(test_signal_ends_both, set_up, tear_down) {
     assert_true(action_of(SIGTERM) == SIG_DFL);
 }
 
+#ifndef __SANITIZE_THREAD__ /* It keeps signals from the child of a fork. */
 /* The child of a fork, which has the handler, too, ends by the signal, and its parent goes on. */
 TEST_IN(test_signal_of_a_child, set_up, tear_down) {
     dv_member *anna = start_with_signals(DIVVY_SIGNALS_UNHANDLED);
@@ -240,6 +259,7 @@ TEST_IN(test_signal_of_a_child, set_up, tear_down) {
     assert_false(DV_WAIT(!works_on(anna, ITEMS), LOOK_MS));
     assert_int_equal(stop(anna), 0);
 }
+#endif
 
 /* ---- destroying ---- */
 

@@ -7,6 +7,7 @@
 #define DV_TEST_WORKERS_FIXTURE_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ typedef struct {
     atomic_bool lingers;       /* workers that are told to stop go on */
     atomic_bool prepare_lasts; /* so does prepare */
     atomic_int prepare_begun;
+    atomic_bool end_lasts; /* and on_end, so the run looks at nothing */
     atomic_int prepare_result;
     atomic_int returns[ITEMS]; /* what the worker returns at once; 0: it works. ENDS_WELL: it returns 0 */
 } dv_member;
@@ -106,6 +108,7 @@ static inline void fixture_on_end(divvy_workers *workers, const divvy_job_end *e
     atomic_store(&m->restart_ms[i], end->restart_ms);
     atomic_store(&m->end_result[i], end->result);
     atomic_fetch_add(&m->ended[i], 1);
+    while (atomic_load(&m->end_lasts)) dv_test_sleep_ms(1);
 }
 
 static inline divvy_partitioner_config pool_config(const char *name) {
@@ -218,6 +221,8 @@ static inline int set_up(void **state) {
     memset(at_work, 0, sizeof at_work);
     memset(newest, 0, sizeof newest);
     overlaps = old_tokens = unowned = 0;
+    signal(SIGTERM, SIG_DFL); /* A shell that starts us in the background has SIGINT ignored. */
+    signal(SIGINT, SIG_DFL);
     return divvy_testing_ensemble_create(&ensemble, &config);
 }
 
@@ -228,6 +233,7 @@ static inline int tear_down(void **state) {
         dv_member *m = &members[i];
         atomic_store(&m->lingers, false);
         atomic_store(&m->prepare_lasts, false);
+        atomic_store(&m->end_lasts, false);
         if (m->runs) {
             divvy_workers_stop(m->workers);
             divvy_workers_stop(m->workers);
