@@ -42,9 +42,9 @@ def place_of(item, owner):
     return "%s/locks/item-%06d/%022d2__lock__%010d" % (POOL, item, owner, owner)
 
 
-def base36(number):
+def base36(number, width):
     digits = "0123456789abcdefghijklmnopqrstuvwxyz"
-    return digits[number // 36] + digits[number % 36] if number < 1296 else None
+    return "".join(digits[number // 36 ** place % 36] for place in reversed(range(width)))
 
 
 def cut(text, generation, first):
@@ -61,7 +61,8 @@ def plan_of(generation, members, items, owners):
         return json.dumps(value, separators=(",", ":")).encode()
     entries = [{"slot": slot, "key": node_of(slot), "static": 0, "weight": 1000, "zone": "", "rejoin_delay_ms": 0,
                 "absent": "0", "leaving": ""} for slot in range(members)]
-    base = text({"members": entries, "width": 2, "owners": "".join(map(base36, owners))})
+    width = 1 if members <= 36 else 2
+    base = text({"members": entries, "width": width, "owners": "".join(base36(owner, width) for owner in owners)})
     names = ["item-%06d" % item for item in range(items)]
     chunks, items_part = cut(text(names), generation, 0)
     more, base_part = cut(base, generation, len(chunks))
@@ -163,12 +164,14 @@ def measure_answers(served):
             status, _, body = served.ask(path)
             taken.append(1000 * (time.monotonic() - began))
         taken.sort()
+        if status != 200:
+            print(body.decode().strip())
         print("  %-40s %d: %.0f ms, at most %.0f ms, %d bytes" % (path, status, taken[2], taken[-1], len(body)))
 
 
 def measure_findings(served):
     """Three examinations that are new, and not told again from memory."""
-    taken, seen = [], None
+    taken, seen = [], served.json("/findings")["read_at_ms"]
     while len(taken) < 3:
         began = time.monotonic()
         told = served.json("/findings")
