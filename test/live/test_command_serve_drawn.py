@@ -138,6 +138,19 @@ class Drawn(PageCase):
         self.click("#range-5m")
         wait_for(lambda: {owner: look for lane in self.looks() for owner, look in lane} == before, "the same looks")
 
+    # Of more owners than there are looks the two in one lane still differ, and neighbours even where a lane has too many.
+    def test_colours(self):
+        self.open(Hour())
+        lanes = [["m%d" % ((7 * lane + 5 * step * step) % 90) for step in range(12)] for lane in range(60)]
+        many = ["n%d" % (5 * step % 90) for step in range(90)] + ["n%d" % (step % 90) for step in range(90)]
+        colour = "return import('/colours.js').then((m) => [...m.colour(arguments[0])])"
+        looks, of_many = dict(self.run_js(colour, lanes)), dict(self.run_js(colour, [many]))
+        self.assertEqual(sorted(set(looks.values())), list(range(32)))
+        for lane in lanes:
+            self.assertEqual(len({looks[owner] for owner in lane}), len(set(lane)), lane)
+        for one, other in zip(many, many[1:]):
+            self.assertNotEqual(of_many[one], of_many[other], (one, other))
+
     # The dialog of an item says what divvy explain says, and its command to copy, quoted as a shell needs it.
     def test_item(self):
         hour = bad_hour()
@@ -199,13 +212,13 @@ class Drawn(PageCase):
     def test_contrast(self):
         hour = bad_hour()
         hour.words = {"worker-2": "stale"}
-        for number in range(12):
-            hour.event(hour.now - 90000 + number * 7000, "queue-02", "m%d" % number, "m%d" % (number + 1))
+        for number in range(12):  # so many owners that each colour has its bar, and some a pattern
+            hour.event(hour.now - 100000, "queue-%02d" % number, "first-%d" % number, "then-%d" % number)
         for scheme in ("light", "dark"):
             self.browser.prefer(scheme)
             for hash in ("#items", "#members", "#timeline&at=%d&to=%d" % (hour.now - 30000, hour.now - 20000)):
                 self.open(hour, hash)
-                self.browser.wait_for("document.querySelectorAll('#lanes .bar-text').length > 1", "the lanes")
+                self.browser.wait_for("document.querySelectorAll('#lanes .bar-text').length > 20", "the lanes")
                 self.run_js("document.querySelector('#heat').scrollIntoView()")
                 self.browser.wait_for("document.querySelectorAll('#heat-map .cell').length === 3", "the heat map")
                 seen = self.run_js(CONTRASTS)

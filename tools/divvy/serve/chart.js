@@ -1,6 +1,6 @@
 // The chart of items that are unowned, and of those that move. SPDX-License-Identifier: Apache-2.0
 import {isNarrow, shape} from "./dom.js";
-import {now, time} from "./model.js";
+import {model, now, time} from "./model.js";
 import {ticks} from "./ticks.js";
 import {clockText, count, number, whenText} from "./text.js";
 
@@ -29,6 +29,17 @@ export function drawAxis(svg, scale, height) {
     const anchor = x > scale.whole - 24 ? "end" : "middle";
     svg.append(shape("text", {class: "tick", x, y: height + 15, "text-anchor": anchor}, tick.text));
     if (tick.date) svg.append(shape("text", {class: "tick date", x, y: height + 28, "text-anchor": anchor}, tick.date));
+  }
+}
+
+// Marks the time before divvy serve began.
+export function drawUnknown(svg, scale, height) {
+  if (model.started_ms <= scale.from) return;
+  const width = scale.x(Math.min(scale.to, model.started_ms)) - scale.left;
+  svg.append(shape("rect", {class: "before", x: scale.left, y: 0, width, height}, undefined, "before divvy serve began"));
+  if (width > 170) {
+    svg.append(shape("text", {class: "tick", x: scale.left + width / 2, y: height / 2 + 4, "text-anchor": "middle"},
+                     "before divvy serve began"));
   }
 }
 
@@ -117,13 +128,14 @@ export function drawCounts(svg, samples, range, marks) {
   const within = samplesIn(samples, range);
   const most = rounded(Math.max(1, ...within.map((s) => s[2] + s[3])));
   const y = (n) => HEIGHT - n * (HEIGHT - TOP) / most;
+  drawUnknown(svg, scale, HEIGHT);
   drawAxis(svg, scale, HEIGHT);
   drawLevels(svg, scale, y, most);
   if (within.length) {
     svg.append(shape("path", {class: "unowned", d: area(within, scale, end, () => y(0), (s) => y(s[2]))}),
                shape("path", {class: "moving", d: area(within, scale, end, (s) => y(s[2]), (s) => y(s[2] + s[3]))}));
   }
-  if (!within.some((s) => s[2] + s[3])) {
+  if (!within.some((s) => s[2] + s[3]) && model.started_ms <= scale.from) {
     const text = within.length ? "no item was unowned or moving in this time" : "nothing is known of this time";
     svg.append(shape("text", {class: "tick", x: scale.left + scale.width / 2, y: HEIGHT / 2, "text-anchor": "middle"}, text));
   }

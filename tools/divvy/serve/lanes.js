@@ -1,8 +1,8 @@
 // Who owned which item, as lanes over time. SPDX-License-Identifier: Apache-2.0
-import {drawAxis, drawMoment, prepare, scaleOf} from "./chart.js";
+import {drawAxis, drawMoment, drawUnknown, prepare, scaleOf} from "./chart.js";
 import {colour, HUES} from "./colours.js";
 import {shape} from "./dom.js";
-import {now} from "./model.js";
+import {model, now} from "./model.js";
 import {durationText, middle, whenText} from "./text.js";
 
 const LANE = 24;
@@ -23,7 +23,7 @@ export function itemsOf(events, most) {
 // Makes of an item's events, the oldest first, who owned it from when until when; null is nobody.
 export function spansOf(events, {from, to}) {
   const spans = [];
-  let start = from, owner = events.length ? events[0].from ?? null : null;
+  let start = Math.max(from, model.started_ms), owner = events.length ? events[0].from ?? null : null;
   for (const event of events) {
     if (event.ms > to) break;
     if (event.ms > start) spans.push({owner, from: start, to: event.ms});
@@ -66,10 +66,10 @@ function drawSpan(svg, span, scale, y, looks, used) {
   else fill(svg, rect, look, used);
   rect.dataset.owner = span.owner ?? "";
   svg.append(rect);
-  const label = middle(who, Math.floor((width - 10) / 6.9));
-  if (label.length < Math.min(3, who.length)) return;
+  const most = Math.floor((width - 10) / 7.2);
+  if (most < Math.min(5, who.length)) return;
   const kind = span.owner === null ? "gap-text" : `bar-text t${look % HUES}`;
-  svg.append(shape("text", {class: kind, x: left + 5, y: y + 15}, label));
+  svg.append(shape("text", {class: kind, x: left + 5, y: y + 15}, middle(who, most)));
 }
 
 // Draws a lane for each item: [{name, spans}].
@@ -79,6 +79,7 @@ export function drawLanes(svg, lanes, range) {
   prepare(svg, scale, height);
   const defs = shape("defs");
   svg.append(defs);
+  drawUnknown(svg, scale, height);
   drawAxis(svg, scale, height);
   lanes.forEach((lane, i) => {
     const most = Math.floor((scale.left - 10) / 6.9);

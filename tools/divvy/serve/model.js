@@ -20,10 +20,10 @@ export function stateOf(p) {
   return p.state ?? (!p.read ? "reading" : !p.found ? "absent" : p.unowned ? "unowned" : p.moving ? "moving" : "well");
 }
 
-// From when until when is shown.
+// From when until when is shown. What follows now does not begin before divvy serve did, but for a minute.
 export function shown() {
-  const to = time.end ?? now();
-  const span = time.span || Math.max(60000, to - model.started_ms);
+  const to = time.end ?? now(), life = Math.max(60000, to - model.started_ms);
+  const span = time.span && time.end !== null ? time.span : Math.min(time.span || life, life);
   return {from: to - span, to};
 }
 
