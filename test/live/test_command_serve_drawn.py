@@ -138,7 +138,7 @@ class Drawn(PageCase):
         self.click("#range-5m")
         wait_for(lambda: {owner: look for lane in self.looks() for owner, look in lane} == before, "the same looks")
 
-    # Of more owners than there are looks the two in one lane still differ, and neighbours even where a lane has too many.
+    # Of more owners than there are looks those in one lane still differ; where a lane has too many, neighbours do.
     def test_colours(self):
         self.open(Hour())
         lanes = [["m%d" % ((7 * lane + 5 * step * step) % 90) for step in range(12)] for lane in range(60)]
