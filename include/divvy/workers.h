@@ -178,7 +178,7 @@ DIVVY_API int divvy_workers_stop(divvy_workers *workers);
 
 /**
  * Returns the partitioner, for divvy_partitioner_set_weight(), _set_items() and all that looks. Do not release, finish
- * or destroy it. Items beyond max_threads wait until a thread is free.
+ * or destroy it. Items beyond max_threads wait: each is tried again after a pause, as a worker that has failed.
  * Ownership: lives as long as the workers. Thread: any.
  * @return NULL for NULL
  */

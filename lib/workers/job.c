@@ -105,6 +105,10 @@ int divvy_job_owns(const divvy_job *job) {
            divvy_partitioner_owns_token(job->workers->partitioner, job->item, job->token);
 }
 
+static void unlock(void *mutex) {
+    pthread_mutex_unlock(mutex);
+}
+
 int divvy_job_wait(divvy_job *job, int64_t timeout_ms) {
     if (!job) return dv_fail(NULL, DIVVY_EINVAL, "wait: job is NULL");
     if (timeout_ms < -1)
@@ -112,11 +116,11 @@ int divvy_job_wait(divvy_job *job, int64_t timeout_ms) {
     bool for_ever = timeout_ms < 0;
     int64_t until_ms = dv_monotonic_ms() + (timeout_ms < WAIT_MAX_MS ? timeout_ms : WAIT_MAX_MS);
     pthread_mutex_lock(&job->mutex);
+    pthread_cleanup_push(unlock, &job->mutex); /* Here the thread may be cancelled. */
     while (!atomic_load(&job->told_to_stop)) {
         if (for_ever) pthread_cond_wait(&job->stopped, &job->mutex);
         else if (!dv_condition_wait(&job->stopped, &job->mutex, until_ms)) break;
     }
-    bool told = atomic_load(&job->told_to_stop);
-    pthread_mutex_unlock(&job->mutex);
-    return told;
+    pthread_cleanup_pop(1);
+    return divvy_job_should_stop(job);
 }

@@ -90,7 +90,8 @@ static void tell_end(divvy_workers *w, const divvy_job_end *end) {
 static void take_end(divvy_workers *w, dv_place *place, bool has_run) {
     divvy_job_end end = {.item = place->item, .token = place->token, .result = place->result, .restart_ms = -1};
     end.told_to_stop = has_run && divvy_job_should_stop(&place->job);
-    bool ends_all = place->result && w->config.failure_ends && place->result != DIVVY_ELIMIT;
+    bool waits = !has_run && place->result == DIVVY_ELIMIT; /* A thread will be free. */
+    bool ends_all = place->result && w->config.failure_ends && !waits;
     place->start_ms = 0;
     if (!end.told_to_stop && ends_all)
         fail(w, place->result, "the worker of %.200s has failed: %d", place->item, place->result);

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -137,7 +136,7 @@ int divvy_workers_create(divvy_workers **out, divvy_client *client, const divvy_
     pthread_cond_init(&w->ended, NULL);
     w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int error = configure(w, config);
-    if (!error && w->wake_fd < 0) error = dv_fail(client, DIVVY_ESYSTEM, "workers: eventfd: %s", strerror(errno));
+    if (!error && w->wake_fd < 0) error = dv_fail(client, DIVVY_ESYSTEM, "workers: no eventfd: errno %d", errno);
     if (!error) error = join_pool(w);
     if (error) free_workers(w);
     else *out = w;

@@ -60,8 +60,8 @@ int main(int argc, char **argv) {
     pool.item_count = (size_t)atoi(argv[4]);
     pool.time_boundary_ms = 200;
     pool.on_session_loss = DIVVY_REJOIN;
-    for (size_t i = 0; i < pool.item_count; i++) {
-        snprintf(names[i], sizeof names[i], "item%02zu", i);
+    for (unsigned i = 0; i < pool.item_count; i++) {
+        snprintf(names[i], sizeof names[i], "item%02u", i);
         items[i] = names[i];
     }
     divvy_workers_config config = DIVVY_WORKERS_CONFIG_INIT;

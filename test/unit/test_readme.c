@@ -20,7 +20,7 @@ enum { QUEUES = sizeof queues / sizeof *queues };
 
 static divvy_testing_ensemble *ensemble;
 static divvy_client *other_client;
-static divvy_partitioner *other;
+static _Atomic(divvy_partitioner *) other;
 static atomic_int messages[QUEUES], at_work[QUEUES];
 static _Atomic(int64_t) tokens[QUEUES];
 static atomic_int complaints, twice, changed;
@@ -95,7 +95,9 @@ static void start_other(void) {
     divvy_partitioner_config config = pool_config();
     config.identifier = "other";
     config.on_state = release;
-    assert_int_equal(divvy_partitioner_create(&other, other_client, &config), 0);
+    divvy_partitioner *p;
+    assert_int_equal(divvy_partitioner_create(&p, other_client, &config), 0);
+    atomic_store(&other, p);
 }
 
 static size_t owned_by_other(void) {

@@ -208,6 +208,28 @@ TEST_IN(test_ends_its_thread, set_up, tear_down) {
     assert_int_equal(stop(anna), 0);
 }
 
+static int be_cancelled(divvy_job *job, void *user) {
+    dv_member *m = user;
+    if (strcmp(divvy_job_item(job), "b") == 0 && atomic_load(&m->ended[1]) == 0) {
+        pthread_cancel(pthread_self());
+        divvy_job_wait(job, -1);
+    }
+    return fixture_work(job, user);
+}
+
+/* So has one whose thread is cancelled while it waits; the next one waits as usual. */
+TEST_IN(test_thread_is_cancelled, set_up, tear_down) {
+    divvy_partitioner_config pool = pool_config("anna");
+    divvy_workers_config config = workers_config(&members[0], &pool);
+    config.worker = be_cancelled;
+    config.backoff_ms = 1;
+    dv_member *anna = start_with(0, &config);
+    assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
+    assert_int_equal(atomic_load(&anna->ended[1]), 1);
+    assert_int_equal(atomic_load(&anna->end_result[1]), DIVVY_ECANCELED);
+    assert_int_equal(stop(anna), 0);
+}
+
 static int wait_for_a_while(divvy_job *job, void *user) {
     dv_member *m = user;
     int64_t from = dv_test_now_ms();
