@@ -121,6 +121,34 @@ class FirstScreen(Window):
                    "divvy drain --path %s gamma" % self.path)
 
 
+class Overview(Window):
+    # A page that is open learns by itself of pools that are found, the first one included. The worst stands first, can
+    # be chosen, and stays in the list when it goes.
+    def test_new_pools(self):
+        served = Serve("--below", self.path, "--root", self.path + "-divvy")
+        self.addCleanup(served.end)
+        self.browser.resize(*SIZES["wide"])
+        self.open(served)
+        self.browser.wait_for("document.querySelector('#state').innerText.includes('No pool has been found')", "none")
+        self.make(self.path + "/a/party")
+        self.browser.wait_for("document.querySelector('#state').innerText.includes('The pool has no items')", "one")
+        self.assertTrue(self.browser.run("return document.querySelector('#pools').hidden"))
+        self.make(self.path + "/b/party")
+        self.make(self.path + "/b/locks/item")
+
+        def rows():
+            return self.browser.run("return [...document.querySelectorAll('#pools tbody tr')].map("
+                                    "(row) => [...row.cells].slice(0, 2).map((cell) => cell.innerText.trim()))")
+        wait_for(lambda: rows() == [[self.path + "/b", "unowned"], [self.path + "/a", "well"]], "both", rows)
+        self.browser.run("document.querySelector('#pools tbody button').click()")
+        self.browser.wait_for("document.querySelector('#state').innerText.includes('1 of 1 item has no owner')", "it")
+        Setting.zookeeper.delete(self.path + "/b", recursive=True)
+        wait_for(lambda: rows()[0] == [self.path + "/b", "no pool"], "the pool that went", rows)
+        self.assert_fits(SIZES["wide"][0])
+        said = [text for text in self.browser.said() if "/changes" not in text]  # a pool without plan has none
+        self.assertEqual(said, [])
+
+
 class Pictures(Window):
     # The pictures of the documents can be taken: of the quiet and of the bad hour, by day and by night, wide and
     # narrow. Nothing is wider than its window, and the console stays quiet.
