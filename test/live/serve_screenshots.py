@@ -29,7 +29,7 @@ ITEMS = ["%s.%s" % (topic, region) for topic in ("invoices", "orders", "payments
          for region in ("africa", "america", "asia", "australia", "europe", "iceland")]
 CLOSED = "%s/locks/%s" % (POOL, ITEMS[7])
 STUBBORN = ("sh", "-c", "trap '' TERM; while :; do sleep 1; done")
-SILENT = "40s"  # a frozen member is named after half of its session timeout
+SILENT = "60s"  # a frozen member is named after half of its session timeout
 WRONG = ("acl", "absent", "release", "silent")  # what the doctor finds in the bad hour
 WRONG_FIRST = "nobody may create below it"
 
@@ -54,7 +54,7 @@ class Hour:
         for number in (1, 2, 3):
             self.start(DivvyMember, "worker-%d" % number, "--session-timeout", SILENT)
             self.wait("a member more", members=number, least=len(ITEMS) // number, most=len(ITEMS) // number)
-        self.away = self.start(DivvyMember, "worker-4", "--rejoin-delay", "10m", "--session-timeout", "2s")
+        self.away = self.start(DivvyMember, "worker-4", "--rejoin-delay", "10m")
         self.start(CommandMember, "worker-5", "--drain", "10m", "--handover-timeout", "0", work=STUBBORN)
         self.wait("five members", members=5, least=6, most=6)
 

@@ -14,7 +14,7 @@ from browser_harness import Browser
 from command_harness import Setting, fire, main, wait_for
 from fault_harness import ITEMS, Ensemble, FaultyPool
 from serve_harness import Serve
-from serve_screenshots import SIZES, Hour, take_all
+from serve_screenshots import SIZES, SILENT, Hour, take_all
 
 # The place of the innermost element with a text: of its first line, as many as there are.
 PLACES = """
@@ -93,7 +93,7 @@ class FirstScreen(Window):
 
     # A member is frozen.
     def test_frozen(self):
-        member = self.member("--session-timeout", "40s")
+        member = self.member("--session-timeout", SILENT)
         fire(signal.SIGSTOP, member.pid)
         self.check("silent", "it has sent nothing for at least", "kill -CONT %d" % member.pid)
 
