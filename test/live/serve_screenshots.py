@@ -69,7 +69,7 @@ class Hour:
 
     def open(self):
         self.browser.open("about:blank")
-        self.browser.open(self.served.url + "#items&range=1m")
+        self.browser.open(self.served.url + "#items&range=all")
 
     def wait_shown(self, part, text):
         """Waits until a part of the page has that text."""
