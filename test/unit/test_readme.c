@@ -69,7 +69,6 @@ static divvy_client_config client_config(void) {
 static int run_readme(void) {
     divvy_client_config servers = client_config();
     divvy_partitioner_config pool = pool_config();
-    divvy_workers_config config = DIVVY_WORKERS_CONFIG_INIT;
     divvy_client *client;
     divvy_workers *workers;
 #include "readme_main.inc"
