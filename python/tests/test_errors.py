@@ -59,5 +59,7 @@ def test_every_function_is_used():
     # And of the names that a lock and a semaphore share.
     shared = re.findall(r'_function\("(\w+)"\)', text)
     used |= {f"divvy_{kind}_{name}" for kind in ("lock", "semaphore") for name in shared}
-    functions = {name for name in dir(lib) if re.match("divvy_(?!py_)", name)}
+    # A run has threads of Python's own, or tasks, where C has divvy_workers.
+    functions = {name for name in dir(lib) if re.match("divvy_(?!py_|workers_|job_)", name)}
+    used = {name for name in used if not name.startswith("divvy_workers_")}
     assert functions - used == unused

@@ -12,6 +12,7 @@ import pytest
 import divvy
 from conftest import DEADLINE_S, wait_for
 from divvy import _jobs, _run
+from steps import Entries, Script, Steps
 
 ITEMS = [f"item-{i}" for i in range(6)]
 FAST = {"time_boundary": 0.05, "rejoin": True}
@@ -156,42 +157,6 @@ def test_hands_over(start):
     assert {job.item: job.prepared for name, job in pool.jobs if name == "b"} == {i: "ready for " + i for i in ITEMS}
 
 
-# What was prepared for an item that then did not come is forgotten: when it comes, `prepare` is called again.
-def test_prepared_in_vain(start):
-    pool, ready, asked = Pool(), threading.Event(), []
-
-    def prepare(item):
-        asked.append(item)
-        assert ready.wait(DEADLINE_S)
-        return len(asked)
-    first = start(pool.worker("a"), ["x"])
-    wait_for(lambda: pool.count("a") == 1, "one has it")
-    second = start(pool.worker("b"), ["x"], keywords={"prepare_timeout": 25}, prepare=prepare)
-    first.partitioner.set_weight(0)
-    wait_for(lambda: asked == ["x"], "it is prepared for")
-    first.partitioner.set_weight(1000)
-    second.partitioner.set_weight(0)
-    wait_for(lambda: not second.partitioner.to_prepare(), "it stays")
-    ready.set()
-    second.partitioner.set_weight(1000)
-    first.partitioner.set_weight(0)
-    wait_for(lambda: pool.count("b") == 1, "it comes")
-    assert asked == ["x", "x"] and pool.jobs[-1][1].prepared == 2 and pool.doubles == []
-
-
-# `prepare` that raises is logged, and the item comes all the same; without prepare_timeout it is refused.
-def test_prepare_fails(start, client, path, caplog):
-    pool = Pool()
-    first = start(pool.worker("a"), ["x"])
-    wait_for(lambda: pool.count("a") == 1, "one has it")
-    start(pool.worker("b"), ["x"], keywords={"prepare_timeout": 0.2}, prepare=lambda item: 1 / 0)
-    first.partitioner.set_weight(0)
-    wait_for(lambda: pool.count("b") == 1, "the other has it")
-    assert "prepare of x failed: ZeroDivisionError" in caplog.text and pool.jobs[-1][1].prepared is None
-    with pytest.raises(divvy.InvalidArgument, match="prepare_timeout"):
-        client.partitioner(path + "2", ["a"]).run(print, prepare=print)
-
-
 # A worker that raises, or returns, begins again after a pause that doubles up to the cap; what it raises is logged.
 @pytest.mark.parametrize("raises", [True, False])
 def test_restart(start, caplog, raises):
@@ -294,46 +259,11 @@ def test_lost_session(start, make_client, server):
     assert member.end() is None
 
 
-class Script:
-    """A partitioner that shows what a test wants."""
-
-    static_membership = False
-    released = None
-
-    def __init__(self):
-        self._client = self
-        self.state = divvy.SessionState.CONNECTED
-        self.shown = []
-
-    def look(self):
-        return divvy.View(len(self.shown), *self.shown[-1])
-
-    def release_set(self, state_id):
-        self.released = state_id
-
-
-class Entries(list):
-    """A snapshot."""
-
-    generation = 1
-
-
-class Steps(_jobs.BaseRun):
-    """A run whose jobs do nothing."""
-
-    def _begin(self, place, item, prepared):
-        place.job = _jobs.BaseJob(self._p, item.item, item.token, threading.Event(), prepared)
-
-    def _tell_stop(self, job, lost):
-        job.stop.set()
-        job.lost = lost
-
-
 # An item that was lost and gained between two looks has another token: its job stops, and the next one begins when that
 # has returned. RELEASE is confirmed then, by its number.
 def test_other_token():
     p = Script()
-    steps = Steps(p, _jobs.Options(print, None, "always", False, 0.1, 30, True, None, 5))
+    steps = Steps(p)
     p.shown.append((divvy.PartitionState.ACQUIRED, Entries([divvy.Item("a", 1)])))
     assert not steps.step()
     first = steps._places["a"].job

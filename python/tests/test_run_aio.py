@@ -182,6 +182,82 @@ def test_prepare(server, path):
     run(main())
 
 
+# A member that is asked to end while it prepares cancels that, and waits for what it does then: that is no failure.
+def test_end_while_preparing(server, path):
+    async def main():
+        pool, canceled, cleaned = Pool(), asyncio.Event(), asyncio.Event()
+        begun = asyncio.Event()
+
+        async def prepare(item):
+            try:
+                begun.set()
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                canceled.set()
+                await cleaned.wait()
+                raise
+        async with member(path, pool.worker("a"), ["x"]) as first:
+            await until(lambda: pool.count("a") == 1)
+            async with member(path, pool.worker("b"), ["x"], keywords={"prepare_timeout": 25},
+                              prepare=prepare) as second:
+                first.partitioner.set_weight(0)
+                await begun.wait()
+                second.stop.set()
+                await canceled.wait()
+                await asyncio.sleep(0)
+                assert second.partitioner.state == divvy.PartitionState.FAILURE and not second.done()
+                cleaned.set()
+                assert await second is None
+    run(main())
+
+
+# What no worker gets is closed before the run returns: by aclose(), or close(), which may be a coroutine or not. One
+# that takes longer than the grace time is canceled. `prepare` that raised is called again.
+@pytest.mark.parametrize("kind", ["aclose", "close", "plain", "slow", "canceled"])
+def test_closed(server, path, caplog, kind):
+    async def main():
+        pool, closed, asked = Pool(), [], []
+
+        class Prepared:
+            if kind == "aclose":
+                async def aclose(self):
+                    await asyncio.sleep(0)
+                    closed.append(kind)
+            if kind in ("plain", "canceled"):
+                def close(self):
+                    closed.append(kind)
+            else:
+                async def close(self):
+                    await asyncio.sleep(3600 if kind == "slow" else 0)
+                    closed.append("close")
+
+        async def prepare(item):
+            asked.append(item)
+            if len(asked) == 1:
+                raise ValueError("no luck")
+            return Prepared()
+        pool.held_back["a"] = asyncio.Event()
+        async with member(path, pool.worker("a"), ["x"]) as first:
+            await until(lambda: pool.count("a") == 1)
+            async with member(path, pool.worker("b"), ["x"], keywords={"prepare_timeout": 25}, prepare=prepare,
+                              grace=0.1) as second:
+                first.partitioner.set_weight(0)
+                await until(lambda: pool.jobs[0][1].stop.is_set())
+                assert asked == ["x", "x"] and closed == []
+                if kind == "canceled":
+                    second.cancel()
+                    await asyncio.wait([second])
+                    assert second.cancelled()
+                else:
+                    second.stop.set()
+                    assert await second is None
+                assert closed == [] if kind == "slow" else closed == [kind]
+            pool.held_back["a"].set()
+        assert "prepare of x failed, and is called again in 0.1 s: ValueError('no luck')" in caplog.text
+        assert ("could not be closed: CancelledError" in caplog.text) is (kind == "slow")
+    run(main())
+
+
 # A worker that raises, or cancels itself, is started again, or ends the run; a plain function is refused.
 def test_errors(server, path, caplog):
     async def main():
@@ -206,6 +282,9 @@ def test_errors(server, path, caplog):
                 await first
         async with member(path, print, ["a"]) as first:
             with pytest.raises(TypeError, match="async def"):
+                await first
+        async with member(path, lambda: work, ["a"]) as first:
+            with pytest.raises(TypeError, match=r"worker is called as worker\(job\), and "):
                 await first
     run(main())
 

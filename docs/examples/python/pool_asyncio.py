@@ -27,7 +27,7 @@ async def prepare(item: str) -> str:
 
 async def work(job: aio.Job) -> None:
     """Works on an item until it is told to stop. A database that is shown the token can refuse all earlier owners."""
-    cache = job.prepared or f"new cache of {job.item}"
+    cache = f"new cache of {job.item}" if job.prepared is None else job.prepared
     print("begin", job.item, job.token, cache, flush=True)
     try:
         while job.owns():

@@ -30,7 +30,7 @@ def prepare(item: str) -> str:
 
 def work(job: divvy.Job) -> None:
     """Works on an item until it is told to stop. A database that is shown the token can refuse all earlier owners."""
-    cache = job.prepared or f"new cache of {job.item}"
+    cache = f"new cache of {job.item}" if job.prepared is None else job.prepared
     tell("begin", job.item, job.token, cache)
     while job.owns():
         job.stop.wait(0.2)  # a piece of work

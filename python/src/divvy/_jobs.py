@@ -4,21 +4,24 @@ It is the loop of <divvy/partitioner.h>. A job is one call of the user's worker,
 A job whose item is revoked, or lost, or has another token is told to stop. RELEASE is confirmed when all of these jobs
 have returned. The end of a job is no change of the partitioner, so it makes the next step itself.
 
-A worker that returns or raises is started again as `divvy partition --restart` does it: after a pause that doubles.
+A worker that returns or raises is started again as `divvy partition --restart` does it: after a pause that doubles. So
+is `prepare` when it raises, as the command of `divvy partition --standby` is. What it returned has one owner: the run,
+until a job has it. What no job gets is closed.
 """
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import enum
+import inspect
 import logging
 import math
 import time
-from typing import Any, Callable, Dict, Generic, Optional, Protocol, Tuple, TypeVar
+from typing import Any, Callable, Dict, FrozenSet, Generic, Optional, Protocol, Tuple, TypeVar
 
 from divvy._arguments import choice, flag, function, seconds
 from divvy.client import SessionState
-from divvy.errors import Canceled, Closed, Error, InvalidArgument, SessionLost, TimedOut
+from divvy.errors import Canceled, Closed, Error, InvalidArgument, SessionLost, TimedOut, WrongState
 from divvy.partitioner import BasePartitioner, Item, PartitionState, View
 
 STEADY_S = 5.0  # a worker that ran for so long is started again after the first pause
@@ -48,7 +51,8 @@ class BaseJob(Generic[E]):
         self.stop = stop
         """An event, which is set when the worker has to return."""
         self.prepared = prepared
-        """What `prepare` has returned for the item, in the first job after it; else None."""
+        """What `prepare` has returned for the item, in the first job after it; else None. It is the worker's now, to
+        close, too."""
 
     def owns(self) -> bool:
         """Returns whether the item is ours under this token, and nobody has asked the worker to return: the check
@@ -81,7 +85,7 @@ def check(partitioner: BasePartitioner, worker: object, prepare: object, restart
           backoff: object, backoff_max: object, hand_over: object, signals: object, finish_timeout: object) -> Options:
     """Checks the keywords that both kinds of run have."""
     options = Options(
-        function("worker", worker), None if prepare is None else function("prepare", prepare),
+        _called_with("job", "worker", worker), None if prepare is None else _called_with("item", "prepare", prepare),
         choice("restart", restart, "always", "on-failure", "never"),
         choice("on_error", on_error, "log", "fail") == "fail", seconds("backoff", backoff),
         seconds("backoff_max", backoff_max), bool(flag("hand_over", hand_over)),
@@ -90,6 +94,20 @@ def check(partitioner: BasePartitioner, worker: object, prepare: object, restart
         raise InvalidArgument("prepare needs a partitioner with prepare_timeout, for how long it may take: "
                               "client.partitioner(..., prepare_timeout=25)")
     return options
+
+
+def _called_with(argument: str, name: str, value: object) -> Callable[[Any], Any]:
+    """Returns a function of the user's, unless its signature says that it cannot be called so."""
+    checked = function(name, value)
+    try:
+        signature = inspect.signature(checked)
+    except (TypeError, ValueError):  # it has none
+        return checked
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise TypeError(f"{name} is called as {name}({argument}), and {value!r} cannot be: {error}") from None
+    return checked
 
 
 class Phase(enum.Enum):
@@ -105,21 +123,32 @@ class Place:
 
     def __init__(self, item: str, backoff: float) -> None:
         self.item = item
-        self.pause = backoff  # before the next start, if the worker returns
+        self.pause = backoff  # before the next start, if the worker returns, or prepare fails
         self.token = 0  # of the last job
         self.start_at = 0.0  # infinite: the worker is finished with the item
         self.job: Any = None  # None: no worker is at the item
         self.begun_at = 0.0
         self.stop_at = math.inf  # when it was told to stop
         self.told_slow_at = math.inf
+        self.awaited = False  # it is to be prepared for, and that has begun
         self.preparing = False
         self.comes = True  # the item, for which `prepare` runs
-        self.was_prepared = False  # or prepare has failed
+        self.was_prepared = False
         self.prepared: Any = None
+        self.closing = False  # what was prepared in vain
 
     @property
     def stopping(self) -> bool:
         return self.job is not None and self.stop_at < math.inf
+
+    @property
+    def busy(self) -> bool:
+        """Whether something of the user's runs for the item; it is one thing at a time."""
+        return self.job is not None or self.preparing or self.closing
+
+    def reset(self, backoff: float) -> None:
+        """Forgets the pauses of what was before."""
+        self.start_at, self.pause = 0.0, backoff
 
 
 class BaseRun:
@@ -134,6 +163,9 @@ class BaseRun:
         self._answered = 0
         self._seen: Optional[Tuple[int, int]] = None
         self._mine: Dict[str, Item] = {}
+        self._awaited: FrozenSet[str] = frozenset()  # the items to prepare for
+        self._due = math.inf  # when the next start is
+        self._leaves = False  # the partitioner was told to hand over, so that it ends is no failure
         self.error: Optional[BaseException] = None  # why it ends
 
     # ---- what a subclass has ----
@@ -144,6 +176,10 @@ class BaseRun:
 
     def _begin_preparing(self, place: Place) -> None:
         """Starts `prepare`."""
+        raise NotImplementedError
+
+    def _begin_closing(self, place: Place, prepared: Any) -> None:
+        """Starts the close of what was prepared in vain."""
         raise NotImplementedError
 
     def _tell_stop(self, job: Any, lost: bool) -> None:
@@ -157,59 +193,84 @@ class BaseRun:
         self._asked += 1
 
     def take_lost(self, items: Tuple[str, ...]) -> None:
-        """Forgets what was prepared for items that do not come."""
+        """Closes what was prepared for items that do not come."""
         for item in items:
             place = self._places.get(item)
             if place:
-                place.comes, place.was_prepared, place.prepared = False, False, None
+                place.comes = place.awaited = False
+                self._discard(place)
 
     def take_prepared(self, place: Place, prepared: Any, error: Optional[BaseException]) -> None:
         """Notes the end of `prepare`."""
         place.preparing = False
-        if place.comes:
+        if isinstance(error, WrongWorker):
+            self.stop(error)
+        elif error is not None:
+            self._prepare_failed(place, error)
+        else:
             place.was_prepared, place.prepared = True, prepared
+            if not place.comes or self._phase is Phase.STOPPING:
+                self._discard(place)
+            elif self._phase is Phase.WORKING:
+                with contextlib.suppress(Error):  # the pool has no such item, or all is over, which is seen next
+                    self._p.prepared(place.item)
+
+    def _prepare_failed(self, place: Place, error: BaseException) -> None:
+        if self._phase is Phase.STOPPING:
+            return
+        pause = self._put_off(place)
+        then = "is not called again" if pause is None else f"is called again in {pause:g} s"
+        log.error("prepare of %s failed, and %s: %r", place.item, then, error, exc_info=error)
+
+    def take_closed(self, place: Place, error: Optional[BaseException]) -> None:
+        """Notes that what was prepared in vain is closed."""
+        place.closing = False
         if error is not None:
-            if self._phase is Phase.STOPPING:
-                return
-            log.error("prepare of %s failed: %r", place.item, error, exc_info=error)
-        elif self._phase is Phase.WORKING and place.comes:
-            with contextlib.suppress(Error):  # the pool has no such item, or all is over, which is seen next
-                self._p.prepared(place.item)
+            log.error("what was prepared for %s could not be closed: %r", place.item, error, exc_info=error)
 
     def take_end(self, place: Place, error: Optional[BaseException]) -> None:
         """Notes the end of a job, and when the next one may begin."""
-        was_told, ran = place.stopping, time.monotonic() - place.begun_at
-        place.job, place.stop_at, place.start_at = None, math.inf, 0.0
+        was_told = place.stopping
+        place.job, place.stop_at = None, math.inf
         if was_told:
+            place.start_at = 0.0
             if error is not None:
                 log.error("worker of %s failed when it had to stop: %r", place.item, error, exc_info=error)
             return
         if error is not None and (self._o.fails or isinstance(error, WrongWorker)):
             self.stop(error)
             return
-        if ran >= STEADY_S:
-            place.pause = self._o.backoff
-        if self._o.restart == "never" or self._o.restart == "on-failure" and error is None:
-            place.start_at = math.inf
-            then = "is finished with the item"
-        else:
-            place.start_at = time.monotonic() + place.pause
-            then = f"is started again in {place.pause:g} s"
-            place.pause = min(place.pause * 2, max(self._o.backoff, self._o.backoff_max))
+        pause = self._put_off(place, error is None)
+        then = "is finished with the item" if pause is None else f"is started again in {pause:g} s"
         if error is None:
             log.info("worker of %s has returned, and %s", place.item, then)
         else:
             log.error("worker of %s failed, and %s: %r", place.item, then, error, exc_info=error)
 
+    def _put_off(self, place: Place, has_returned: bool = False) -> Optional[float]:
+        """Notes when a worker, or `prepare`, begins again. Returns the pause before; None: it does not."""
+        if time.monotonic() - place.begun_at >= STEADY_S:
+            place.pause = self._o.backoff
+        if self._o.restart == "never" or self._o.restart == "on-failure" and has_returned:
+            place.start_at = math.inf
+            return None
+        pause = place.pause
+        place.start_at = time.monotonic() + pause
+        place.pause = min(pause * 2, max(self._o.backoff, self._o.backoff_max))
+        return pause
+
     # ---- a step ----
 
     def step(self) -> bool:
         """Does what is due. Returns whether the run is over: all workers have returned, and none begins."""
+        self._due = math.inf
         self._answer()
+        self._awaited = self._to_prepare()  # before the look: what has come since then is in that
         view = self._look()
         self._stop_jobs()
         if view.state == PartitionState.RELEASE and not any(place.stopping for place in self._places.values()):
-            self._p.release_set(view.state_id)
+            with contextlib.suppress(WrongState):  # the state is another by now, which is told, and seen next
+                self._p.release_set(view.state_id)
         self._start_jobs()
         self._prepare()
         self._forget()
@@ -217,13 +278,12 @@ class BaseRun:
 
     def idle(self) -> bool:
         """Returns whether nothing of the user's runs."""
-        return not any(place.job or place.preparing for place in self._places.values())
+        return not any(place.busy for place in self._places.values())
 
     def wait_s(self) -> float:
         """Returns after how many seconds a step is due, if nothing is told before."""
         now = time.monotonic()
-        due = [place.start_at for item, place in self._places.items() if not place.job and item in self._mine]
-        return max(0.0, min([now + LOOK_S, *due]) - now)
+        return max(0.0, min(now + LOOK_S, self._due) - now)
 
     def _answer(self) -> None:
         connected = self._p._client.state == SessionState.CONNECTED
@@ -242,6 +302,7 @@ class BaseRun:
 
     def _hand_over(self) -> None:
         self._phase = Phase.HANDING_OVER
+        self._leaves = True
         try:
             self._p._begin_leave()
         except TimedOut:
@@ -254,8 +315,9 @@ class BaseRun:
         seen = (view.state_id, view.partition.generation)
         if view.state == PartitionState.FAILURE:
             failure = self._p.failure
-            handed_over = self._phase is Phase.HANDING_OVER and isinstance(failure, Canceled)
-            self.stop(None if handed_over else failure)
+            lost = isinstance(failure, SessionLost)
+            hoped = self._leaves and (isinstance(failure, Canceled) or lost and self._p.rejoin)
+            self.stop(None if hoped else failure, lost)
         if self._phase is Phase.STOPPING:
             self._mine = {}
         elif seen != self._seen:
@@ -282,14 +344,15 @@ class BaseRun:
         place.told_slow_at = place.stop_at + SLOW_S
         self._tell_stop(place.job, lost)
 
-    def stop(self, error: Optional[BaseException] = None) -> None:
-        """Tells all jobs to stop. Nothing is started from now on."""
+    def stop(self, error: Optional[BaseException] = None, lost: bool = False) -> None:
+        """Tells all jobs to stop; their items may be lost already. Nothing is started from now on."""
         self._phase = Phase.STOPPING
         self.error = self.error or error
         self._mine = {}
         for place in self._places.values():
             if place.job is not None and not place.stopping:
-                self._stop_job(place, isinstance(self.error, SessionLost))
+                self._stop_job(place, lost)
+            self._discard(place)
 
     def _place(self, item: str) -> Place:
         if item not in self._places:
@@ -300,12 +363,15 @@ class BaseRun:
         now = time.monotonic()
         for item, entry in self._mine.items():
             place = self._place(item)
-            if entry.revoked or place.job is not None or place.preparing:
+            if entry.revoked or place.busy:
                 continue
             if place.token != entry.token:  # what was with it under another one does not matter
-                place.token, place.start_at, place.pause = entry.token, 0.0, self._o.backoff
+                place.token = entry.token
+                place.reset(self._o.backoff)
             if now >= place.start_at:
                 self._start(place, entry)
+            if place.job is None:
+                self._due = min(self._due, place.start_at)
 
     def _start(self, place: Place, entry: Item) -> None:
         prepared = place.prepared
@@ -314,24 +380,54 @@ class BaseRun:
         try:
             self._begin(place, entry, prepared)
         except (RuntimeError, MemoryError) as error:  # no thread could be had
+            place.prepared = prepared  # for the next start
             self.take_end(place, error)
 
+    def _to_prepare(self) -> FrozenSet[str]:
+        if self._o.prepare is None or self._phase is Phase.STOPPING:
+            return frozenset()
+        return frozenset(entry.item for entry in self._p.to_prepare())
+
     def _prepare(self) -> None:
-        if self._o.prepare is None or self._phase is not Phase.WORKING:
-            return
-        for entry in self._p.to_prepare():
-            place = self._place(entry.item)
-            if place.preparing or place.was_prepared or place.job is not None:
+        now = time.monotonic()
+        for item in sorted(self._awaited) if self._phase is Phase.WORKING else ():
+            place = self._place(item)
+            if place.busy or place.was_prepared:
                 continue
-            place.preparing = place.comes = True
-            try:
-                self._begin_preparing(place)
-            except (RuntimeError, MemoryError) as error:
-                self.take_prepared(place, None, error)
+            if not place.awaited:
+                place.awaited = True
+                place.reset(self._o.backoff)
+            if now >= place.start_at:
+                self._start_preparing(place)
+            if not place.preparing:
+                self._due = min(self._due, place.start_at)
+
+    def _start_preparing(self, place: Place) -> None:
+        place.begun_at = time.monotonic()
+        place.preparing = place.comes = True
+        try:
+            self._begin_preparing(place)
+        except (RuntimeError, MemoryError) as error:
+            self.take_prepared(place, None, error)
+
+    def _discard(self, place: Place) -> None:
+        """Closes what was prepared for an item, and no worker gets."""
+        prepared, place.was_prepared, place.prepared = place.prepared, False, None
+        if prepared is None:
+            return
+        place.closing = True
+        try:
+            self._begin_closing(place, prepared)
+        except (RuntimeError, MemoryError) as error:
+            self.take_closed(place, error)
 
     def _forget(self) -> None:
         for place in list(self._places.values()):
-            if place.item not in self._mine and not (place.job or place.preparing or place.was_prepared):
+            if place.item in self._mine or place.item in self._awaited:
+                continue
+            place.awaited = False
+            self._discard(place)
+            if not place.busy:
                 del self._places[place.item]
 
 

@@ -9,7 +9,7 @@ import functools
 import inspect
 import queue
 import threading
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from divvy._arguments import event
 from divvy._jobs import BaseJob, BaseRun, Options, Place, check, say_unfinished
@@ -82,13 +82,22 @@ class Run(BaseRun):
         steps of it: so threads count here, and not what they have told."""
         rounds = 0
         while not self.idle():
-            self._wait(DRAIN_S)
+            ended = [(place, thread) for place, thread in self._busy() if self._has_ended(thread, rounds)]
+            self._wait(0 if ended else DRAIN_S)  # takes what those have told
             rounds += 1
-            for place in self._places.values():
-                thread = self._threads.get(place)
-                never = thread is None or thread.ident is None and rounds > 1
-                if never or thread and thread.ident is not None and not thread.is_alive():
-                    place.job, place.preparing = None, False
+            for place, thread in ended:
+                if self._threads.get(place) is thread:
+                    place.job, place.preparing, place.closing = None, False, False
+
+    def _busy(self) -> List[Tuple[Place, Optional[threading.Thread]]]:
+        return [(place, self._threads.get(place)) for place in self._places.values() if place.busy]
+
+    @staticmethod
+    def _has_ended(thread: Optional[threading.Thread], rounds: int) -> bool:
+        """Returns whether a thread has ended, or was never started."""
+        if thread is None:
+            return True
+        return rounds > 0 if thread.ident is None else not thread.is_alive()
 
     def _finish(self) -> None:
         try:
@@ -127,6 +136,9 @@ class Run(BaseRun):
         assert self._o.prepare
         self._start_thread(place, functools.partial(self._o.prepare, place.item), self._prepare_ended)
 
+    def _begin_closing(self, place: Place, prepared: Any) -> None:
+        self._start_thread(place, functools.partial(_close, prepared), self._closed)
+
     def _start_thread(self, place: Place, function: Callable[[], Any],
                       ended: Callable[[Place, Any, Optional[BaseException]], None]) -> None:
         def call() -> None:
@@ -147,5 +159,15 @@ class Run(BaseRun):
         self._threads.pop(place).join()
         self.take_prepared(place, result, error)
 
+    def _closed(self, place: Place, _result: Any, error: Optional[BaseException]) -> None:
+        self._threads.pop(place).join()
+        self.take_closed(place, error)
+
     def _tell_stop(self, job: Any, lost: bool) -> None:
         job.stop.set()
+
+
+def _close(prepared: Any) -> None:
+    close = getattr(prepared, "close", None)
+    if callable(close):
+        close()

@@ -186,7 +186,7 @@ class BasePartitioner(Handle):
         super().__init__()
         self.path = path
         self._on_state, self._on_items, self._func = on_state, on_items, func
-        self.static_membership = bool(static_membership)
+        self.static_membership, self.rejoin = bool(static_membership), bool(rejoin)
         self.prepare_timeout = prepare_timeout
         config = Config("partitioner_config", "init_kazoo" if flag("kazoo", kazoo) else "init")
         encoded = names("items", items)
@@ -350,7 +350,9 @@ class Partitioner(BasePartitioner):
         logged to the logger "divvy"; with `on_error="fail"` the run ends, and raises it when all workers have returned.
 
         `prepare(item)` is called before an item comes, in a thread, while its present owner works on. What it returns
-        is `job.prepared`. It needs `prepare_timeout` of the partitioner.
+        is `job.prepared`, and the worker's. What no worker gets is closed, in a thread, by its `close()` if it has one.
+        Where it raises it is called again, after the pauses of a worker, until the item comes. It needs
+        `prepare_timeout` of the partitioner.
 
         The run ends by `stop`, which is looked at ten times a second, and by SIGTERM and SIGINT. It then hands over:
         workers go on until other members are ready for their items. The second time all workers have to stop at once,
@@ -359,7 +361,8 @@ class Partitioner(BasePartitioner):
         True: in its place; False: never. The handlers are put back.
 
         Raises the partitioner's `failure`. However it ends, all workers have returned, and this member has left the
-        pool, unless servers did not confirm that within `finish_timeout` seconds.
+        pool, unless servers did not confirm that within `finish_timeout` seconds. A function that cannot be called so
+        is refused by `TypeError` before it begins.
         """
         from divvy._run import run
         run(self, worker, prepare, stop, signals, restart, on_error, backoff, backoff_max, hand_over, finish_timeout)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from typing import Any, Callable, Dict, Optional, Set, Tuple
+from typing import Any, Callable, Coroutine, Dict, Optional, Set, Tuple
 
 from divvy._arguments import event, seconds
 from divvy._jobs import BaseJob, BaseRun, Options, Place, WrongWorker, check, say_unfinished
@@ -42,6 +42,7 @@ class Run(BaseRun):
         self._wake = asyncio.Event()
         self._tasks: Dict[Any, asyncio.Task[Any]] = {}  # of jobs
         self._preparing: Set[asyncio.Task[Any]] = set()
+        self._closing: Set[asyncio.Task[Any]] = set()
 
     def ask(self) -> None:
         super().ask()
@@ -83,7 +84,7 @@ class Run(BaseRun):
             try:
                 await self._wait(None)
             except asyncio.CancelledError:
-                for task in self._tasks.values():
+                for task in {*self._tasks.values(), *self._closing}:
                     task.cancel()
 
     async def _finish(self) -> None:
@@ -108,16 +109,21 @@ class Run(BaseRun):
     def _begin(self, place: Place, item: Item, prepared: Any) -> None:
         job = Job(self._p, item.item, item.token, asyncio.Event(), prepared)
         place.job = job
-        self._tasks[job] = self._start_task(self._o.worker, job, functools.partial(self._worker_ended, place))
+        self._tasks[job] = self._start_task(_call(self._o.worker, job), functools.partial(self._worker_ended, place))
 
     def _begin_preparing(self, place: Place) -> None:
         assert self._o.prepare
-        task = self._start_task(self._o.prepare, place.item, functools.partial(self._prepare_ended, place))
+        task = self._start_task(_call(self._o.prepare, place.item), functools.partial(self._prepare_ended, place))
         self._preparing.add(task)
 
-    def _start_task(self, function: Callable[[Any], Any], argument: Any,
+    def _begin_closing(self, place: Place, prepared: Any) -> None:
+        task = self._start_task(_close(prepared), functools.partial(self._closed, place))
+        self._closing.add(task)
+        self._loop.call_later(self._grace, task.cancel)
+
+    def _start_task(self, work: Coroutine[Any, Any, Any],
                     ended: Callable[[asyncio.Task[Any]], None]) -> asyncio.Task[Any]:
-        task = self._loop.create_task(_call(function, argument))
+        task = self._loop.create_task(work)
         task.add_done_callback(ended)
         return task
 
@@ -132,11 +138,16 @@ class Run(BaseRun):
     def _prepare_ended(self, place: Place, task: asyncio.Task[Any]) -> None:
         self._preparing.discard(task)
         error = _error_of(task)
-        self.take_prepared(place, None if error else task.result(), error)
+        self.take_prepared(place, None if error is not None else task.result(), error)
         self._wake.set()
 
-    def stop(self, error: Optional[BaseException] = None) -> None:
-        super().stop(error)
+    def _closed(self, place: Place, task: asyncio.Task[Any]) -> None:
+        self._closing.discard(task)
+        self.take_closed(place, _error_of(task))
+        self._wake.set()
+
+    def stop(self, error: Optional[BaseException] = None, lost: bool = False) -> None:
+        super().stop(error, lost)
         for task in self._preparing:
             task.cancel()
 
@@ -153,6 +164,13 @@ async def _call(function: Callable[[Any], Any], argument: Any) -> Any:
     if not inspect.isawaitable(made):
         raise WrongWorker(f"{function!r} must be a coroutine function: async def")
     return await made
+
+
+async def _close(prepared: Any) -> None:
+    close = getattr(prepared, "aclose", None) or getattr(prepared, "close", None)
+    made = close() if callable(close) else None
+    if inspect.isawaitable(made):
+        await made
 
 
 def _error_of(task: asyncio.Task[Any]) -> Optional[BaseException]:
