@@ -225,6 +225,22 @@ class Findings(test_command_faults.Faults, DeskCase):
             self.assertEqual(self.served.ask(path)[0], 200)
         self.assertEqual(tree(self.path), before)
 
+    # An item that is given back by the plan holds up nobody; when it is asked for again, it counts from then.
+    def test_asked_again(self):
+        def rows():
+            return self.served.rows("holdups")["rows"]
+        self.pool()
+        self.ask_for_an_item()
+        wait_for(rows, "a holdup")
+        first = rows()[0]
+        self.assertEqual((first["holder"], first["waiter"], first["items"], first["first"]),
+                         ("alpha", "beta", 1, "item-00000"))
+        self.set_plan("".join(str(number % 3) for number in range(test_command_faults.ITEM_COUNT)))
+        wait_for(lambda: not rows(), "none")
+        self.ask_for_an_item()
+        wait_for(rows, "a holdup again")
+        self.assertGreater(rows()[0]["since_ms"], first["since_ms"])
+
     # What was found is told again for a while, without another examination.
     def test_fresh(self):
         self.pool()

@@ -142,6 +142,12 @@ TEST(test_gone) {
     assert_int_equal(told.items[0].session, 0x1001);
     assert_int_equal(told.items[1].member, 0);
     dv_serve_snapshot_free(&snapshot);
+    pool.items[0].pzxid = 0; /* As of one that only the plan has. */
+    assert_int_equal(dv_serve_snapshot_take(&snapshot, &pool), 0);
+    assert_int_equal(dv_serve_snapshot_status(&snapshot, &told), 0);
+    assert_int_equal(told.item_count, 1);
+    assert_string_equal(told.items[0].name, "i2");
+    dv_serve_snapshot_free(&snapshot);
     assert_int_equal(dv_serve_pool_apply(&pool, &next, true, 0), 0);
     assert_int_equal(dv_serve_snapshot_take(&snapshot, &pool), 0);
     assert_int_equal(dv_serve_snapshot_status(&snapshot, &told), 0);
