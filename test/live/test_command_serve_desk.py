@@ -344,9 +344,9 @@ class Away(DeskCase):
         self.assertEqual([status for status, _ in answers], [200], answers)
         self.assertEqual(json.loads(answers.pop()[1])["item"], "item")
 
-    def waits(self, served):
+    def waits(self, served, path="/explain?item=item"):
         """Asks once, and returns whether there is no answer yet: what was fresh is no longer."""
-        question = self.asked(served, "/explain?item=item")
+        question = self.asked(served, path)
         question.socket.settimeout(0.2)
         try:
             question.socket.recv(1)
@@ -377,15 +377,16 @@ class Away(DeskCase):
         except TimeoutError:
             return False
 
-    # A signal ends it at once while a question is under way.
+    # A signal ends it at once while a question is under way: a read of ZooKeeper, or questions to its servers.
     def test_end(self):
-        served = self.serve_there("--timeout", "60s")
-        self.server.do("pause", "1")
-        wait_for(lambda: self.waits(served), "that a question has to wait")
-        began = time.monotonic()
-        code, _ = served.end()
-        self.assertEqual(code, 0)
-        self.assertLess(time.monotonic() - began, 5)
+        for path in ("/explain?item=item", "/findings"):
+            served = self.serve_there("--timeout", "60s")
+            self.server.do("pause", "1")
+            wait_for(lambda served=served, path=path: self.waits(served, path), "that a question has to wait")
+            began = time.monotonic()
+            self.assertEqual(served.end(), (0, ""))
+            self.assertLess(time.monotonic() - began, 5)
+            self.server.do("resume", "1")
 
 
 if __name__ == "__main__":
