@@ -97,7 +97,7 @@ typedef struct {
     int signals;   /**< DIVVY_SIGNALS_UNHANDLED (default), _TAKE, _LEAVE. The first signal stops as
                         divvy_workers_stop() does, a second one tells all workers to stop at once, and a third one does
                         what it did before */
-    size_t max_threads; /**< the most threads at a time; default 1000. A pool with more items is refused, since one
+    size_t max_threads; /**< the most threads at a time; 0: 1000, the default. A pool with more items is refused, as one
                              member may come to own them all */
     int64_t finish_timeout_ms; /**< for how long the end waits for the servers' word that all is given back, as
                                     divvy_partitioner_finish(); default 5000 */
@@ -130,8 +130,8 @@ DIVVY_API void divvy_workers_config_init(divvy_workers_config *config, size_t si
  * @param client need not be connected yet
  * @return 0, or
  *   DIVVY_EINVAL   a NULL pointer, no pool or no worker, an unknown choice, a negative time or one over ten years,
- *                  failure_ends or hand_over neither 0 nor 1, max_threads of 0, `prepare` without prepare_timeout_ms of
- *                  the pool, `discard` without `prepare`, a config without its INIT macro
+ *                  failure_ends or hand_over neither 0 nor 1, `prepare` without prepare_timeout_ms of the pool,
+ *                  `discard` without `prepare`, a config without its INIT macro
  *   DIVVY_E2BIG    the pool has more items than max_threads
  *   DIVVY_ESYSTEM  no descriptor could be had
  *   DIVVY_ENOMEM   an allocation failed

@@ -18,6 +18,11 @@ void divvy_partitioner_config_init_kazoo(divvy_partitioner_config *config, size_
     dv_config_init(config, size, &defaults, sizeof defaults);
 }
 
+void divvy_workers_config_init(divvy_workers_config *config, size_t size) {
+    static const divvy_workers_config defaults = DIVVY_WORKERS_CONFIG_INIT;
+    dv_config_init(config, size, &defaults, sizeof defaults);
+}
+
 void divvy_lock_config_init(divvy_lock_config *config, size_t size) {
     static const divvy_lock_config defaults = DIVVY_LOCK_CONFIG_INIT;
     dv_config_init(config, size, &defaults, sizeof defaults);

@@ -80,7 +80,6 @@ static int check_pool(const divvy_client *client, const divvy_workers_config *c,
     if (c->prepare && pool->prepare_timeout_ms == 0)
         return dv_fail(client, DIVVY_EINVAL,
                        "workers: prepare needs prepare_timeout_ms of the pool: how long it may take");
-    if (c->max_threads == 0) return dv_fail(client, DIVVY_EINVAL, "workers: max_threads is 0");
     if (pool->item_count > c->max_threads)
         return dv_fail(client, DIVVY_E2BIG,
                        "workers: one member may come to own all %zu items, each with a thread, and max_threads is %zu: "
@@ -96,6 +95,7 @@ static int configure(divvy_workers *w, const divvy_workers_config *config) {
     if (dv_config_copy(&w->config, sizeof w->config, &defaults, config))
         return dv_fail(w->client, DIVVY_EINVAL, "workers: the config is not of DIVVY_WORKERS_CONFIG_INIT");
     const divvy_workers_config *c = &w->config;
+    if (c->max_threads == 0) w->config.max_threads = defaults.max_threads;
     if (!c->pool || !c->worker) return dv_fail(w->client, DIVVY_EINVAL, "workers: no %s", c->pool ? "worker" : "pool");
     if (c->discard && !c->prepare) return dv_fail(w->client, DIVVY_EINVAL, "workers: discard without prepare");
     if (dv_config_copy(&w->pool, sizeof w->pool, &pool_defaults, c->pool))
@@ -107,11 +107,6 @@ static int configure(divvy_workers *w, const divvy_workers_config *config) {
 }
 
 /* ---- beginning and end ---- */
-
-void divvy_workers_config_init(divvy_workers_config *config, size_t size) {
-    static const divvy_workers_config defaults = DIVVY_WORKERS_CONFIG_INIT;
-    dv_config_init(config, size, &defaults, sizeof defaults);
-}
 
 static int join_pool(divvy_workers *w) {
     divvy_partitioner_config pool = w->pool;

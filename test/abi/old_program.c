@@ -148,6 +148,25 @@ static void check_registry(divvy_client *client, int by_macro) {
     divvy_registry_close(registry);
 }
 
+static int work(divvy_job *job, void *user) {
+    (void)user;
+    return divvy_job_wait(job, -1) < 0;
+}
+
+static void check_workers(divvy_client *client, int by_macro) {
+    divvy_workers *workers;
+    divvy_partitioner_config pool = DIVVY_PARTITIONER_CONFIG_INIT;
+    CONFIG(divvy_workers_config, config, DIVVY_WORKERS_CONFIG_INIT, divvy_workers_config_init, by_macro);
+    pool.path = "/workers";
+    pool.items = items;
+    pool.item_count = ITEMS;
+    config->pool = &pool;
+    config->worker = work;
+    CHECK_TAKEN(config, divvy_workers_create(&workers, client, used), divvy_workers_destroy(workers));
+    CHECK(divvy_partitioner_wait_for_acquire(divvy_workers_partitioner(workers), 30000) == 0);
+    divvy_workers_destroy(workers);
+}
+
 /* As many figures as the caller's header has are written, and those that only a newer header has are zero. */
 static void check_stats(const divvy_client *client) {
     enum { OLDER_BYTES = offsetof(divvy_stats, watches) };
@@ -181,6 +200,7 @@ static void run(int by_macro) {
     check_semaphore(client, by_macro);
     check_election(ensemble, client, by_macro);
     check_registry(client, by_macro);
+    check_workers(client, by_macro);
     check_stats(client);
     check_sticky(by_macro);
     divvy_client_close(client);

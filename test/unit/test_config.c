@@ -16,6 +16,7 @@ static const divvy_lock_config lock = DIVVY_LOCK_CONFIG_INIT;
 static const divvy_semaphore_config semaphore = DIVVY_SEMAPHORE_CONFIG_INIT;
 static const divvy_registry_config registry = DIVVY_REGISTRY_CONFIG_INIT;
 static const divvy_sticky_options sticky = DIVVY_STICKY_OPTIONS_INIT;
+static const divvy_workers_config workers = DIVVY_WORKERS_CONFIG_INIT;
 static const divvy_testing_config testing = DIVVY_TESTING_CONFIG_INIT;
 
 /* One wrapper for each, so that a table can have them all. */
@@ -30,6 +31,7 @@ WRAP(lock, divvy_lock_config, divvy_lock_config_init)
 WRAP(semaphore, divvy_semaphore_config, divvy_semaphore_config_init)
 WRAP(registry, divvy_registry_config, divvy_registry_config_init)
 WRAP(sticky, divvy_sticky_options, divvy_sticky_options_init)
+WRAP(workers, divvy_workers_config, divvy_workers_config_init)
 WRAP(testing, divvy_testing_config, divvy_testing_config_init)
 
 static const struct {
@@ -44,6 +46,7 @@ static const struct {
     {init_semaphore, &semaphore, sizeof semaphore},
     {init_registry, &registry, sizeof registry},
     {init_sticky, &sticky, sizeof sticky},
+    {init_workers, &workers, sizeof workers},
     {init_testing, &testing, sizeof testing},
 };
 

@@ -62,6 +62,7 @@ static void test_init_functions(void) {
     divvy_lock_config lock;
     divvy_semaphore_config semaphore;
     divvy_registry_config registry;
+    divvy_workers_config workers;
     divvy_sticky_options options;
     divvy_client_config_init(&client, sizeof client);
     CHECK(client.size == sizeof client && client.session_timeout_ms == 10000 && client.log_requests == 0);
@@ -77,6 +78,8 @@ static void test_init_functions(void) {
     CHECK(semaphore.size == sizeof semaphore && semaphore.limit == 1 && semaphore.count == 1);
     divvy_registry_config_init(&registry, sizeof registry);
     CHECK(registry.size == sizeof registry && registry.heartbeat_jitter > 0.09 && registry.heartbeat_jitter < 0.11);
+    divvy_workers_config_init(&workers, sizeof workers);
+    CHECK(workers.size == sizeof workers && workers.hand_over == 1 && workers.max_threads == 1000);
     divvy_sticky_options_init(&options, sizeof options);
     CHECK(options.size == sizeof options && options.max_moves == 0);
 }
