@@ -176,7 +176,7 @@ class Drawn(PageCase):
         stub.hour.explained = {}
         self.click("#table tbody button")
         wait_for(lambda: "not known: there is no such item" in self.browser.text("#item"), "why it is not explained")
-        self.assertIn("worker-1", self.browser.text("#item-facts"))
+        wait_for(lambda: "worker-1" in self.browser.text("#item-facts"), "what the table knows")
 
     # On a phone nothing is wider than the screen, tables are cards, and long names are shortened in the middle, with a
     # way to the whole.

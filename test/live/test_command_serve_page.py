@@ -20,7 +20,8 @@ class Incident(PageCase):
         for size in (WIDE, PHONE):
             self.open(bad_hour(), size=size)
             self.assertEqual(self.browser.text("#state strong"), "Unowned")
-            self.assertIn("2 of 12 items have no owner, 1 move", self.browser.text("#state"))
+            wait_for(lambda: self.browser.text("#state span") ==
+                     "2 of 12 items have no owner, 1 moves. 1 error, 1 warning.", "the state in words")
             self.assertEqual(self.run_js("return document.querySelectorAll('#state svg.icon.bad').length"), 1)
             found = self.browser.text("#findings")
             for text in ("Error", "the plan gave to worker-2", "its process may hang", "kill 4711", "Warning",

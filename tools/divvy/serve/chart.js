@@ -128,9 +128,9 @@ export function drawCounts(svg, samples, range, marks) {
   const within = samplesIn(samples, range);
   const most = rounded(Math.max(1, ...within.map((s) => s[2] + s[3])));
   const y = (n) => HEIGHT - n * (HEIGHT - TOP) / most;
-  drawUnknown(svg, scale, HEIGHT);
   drawAxis(svg, scale, HEIGHT);
   drawLevels(svg, scale, y, most);
+  drawUnknown(svg, scale, HEIGHT);
   if (within.length) {
     svg.append(shape("path", {class: "unowned", d: area(within, scale, end, () => y(0), (s) => y(s[2]))}),
                shape("path", {class: "moving", d: area(within, scale, end, (s) => y(s[2]), (s) => y(s[2] + s[3]))}));

@@ -43,11 +43,10 @@ function findingOf(f) {
   const [kind, word] = levels[f.level];
   const made = element("li", {class: `finding ${kind}`});
   made.dataset.check = f.check;
-  const head = element("p", {class: "finding-head"}, icon(kind), element("strong", {class: "level"}, word), " ",
-                       element("span", {class: "what"}, f.what));
-  made.append(head);
-  const where = f.where && f.where !== pool()?.path ? element("span", {class: "where"}, nameOf(f.where, 48)) : null;
-  if (where || f.why) made.append(element("p", {class: "why"}, where, where && f.why ? ": " : null, f.why || null));
+  const where = f.where && f.where !== pool()?.path ? element("span", {class: "where"}, nameOf(f.where, 40), ": ") : null;
+  made.append(element("p", {class: "finding-head"}, icon(kind), element("strong", {class: "level"}, word), " ", where,
+                      element("span", {class: "what"}, f.what)));
+  if (f.why) made.append(element("p", {class: "why"}, f.why));
   if (f.do) made.append(remedy(f.do));
   return made;
 }

@@ -1,7 +1,7 @@
 // The dialog of an item: what explain says of it, and who owned it. SPDX-License-Identifier: Apache-2.0
 import {$, age, badge, copyable, element, nameOf, nobody, quiet, unknown} from "./dom.js";
 import {drawLanes, isOfItem, spansOf} from "./lanes.js";
-import {ask, model, now, pool, view} from "./model.js";
+import {ask, LIFE_MIN, model, now, pool, view} from "./model.js";
 import {durationText, number, quoted} from "./text.js";
 import {fillTable} from "./tables.js";
 
@@ -58,7 +58,7 @@ function showEvents(item, events) {
   const from = Math.max(model.started_ms, now() - 86400000), end = now();
   const mine = events.filter(isOfItem);
   const first = mine.at(-1)?.ms;
-  const range = {from: Math.min(end - 60000, Math.max(from, (first ?? end) - 5000)), to: end};
+  const range = {from: Math.min(end - LIFE_MIN, Math.max(from, (first ?? end) - 5000)), to: end};
   const spans = mine.length ? spansOf(mine.toReversed(), range) : [];
   $("item-lane").toggleAttribute("hidden", !spans.length);
   if (spans.length) drawLanes($("item-lane"), [{name: "", spans}], range);

@@ -79,8 +79,8 @@ export function drawLanes(svg, lanes, range) {
   prepare(svg, scale, height);
   const defs = shape("defs");
   svg.append(defs);
-  drawUnknown(svg, scale, height);
   drawAxis(svg, scale, height);
+  drawUnknown(svg, scale, height);
   lanes.forEach((lane, i) => {
     const most = Math.floor((scale.left - 10) / 6.9);
     if (lane.name) svg.append(shape("text", {class: "name", x: 0, y: LANE * i + 15}, middle(lane.name, most), lane.name));

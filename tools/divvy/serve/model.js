@@ -9,7 +9,7 @@ export const view = {pool: 0, tab: "items", offset: 0};
 export const time = {span: 300000, end: null, moment: null};
 export const RANGES = [{id: "1m", title: "1 min", span: 60000}, {id: "5m", title: "5 min", span: 300000},
                        {id: "1h", title: "1 h", span: 3600000}, {id: "all", title: "all", span: 0}];
-export const SPAN_MIN = 1000;
+export const SPAN_MIN = 1000, LIFE_MIN = 15000;
 
 export const now = () => Date.now() + model.offset_ms;
 export const pool = () => model.pools[view.pool];
@@ -20,9 +20,9 @@ export function stateOf(p) {
   return p.state ?? (!p.read ? "reading" : !p.found ? "absent" : p.unowned ? "unowned" : p.moving ? "moving" : "well");
 }
 
-// From when until when is shown. What follows now does not begin before divvy serve did, but for a minute.
+// From when until when is shown. What follows now does not begin before divvy serve did, but for LIFE_MIN.
 export function shown() {
-  const to = time.end ?? now(), life = Math.max(60000, to - model.started_ms);
+  const to = time.end ?? now(), life = Math.max(LIFE_MIN, to - model.started_ms);
   const span = time.span && time.end !== null ? time.span : Math.min(time.span || life, life);
   return {from: to - span, to};
 }

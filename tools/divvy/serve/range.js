@@ -1,6 +1,6 @@
 // The time that is shown: its controls, and how it is chosen on a drawing. SPDX-License-Identifier: Apache-2.0
 import {$, button, shape} from "./dom.js";
-import {model, now, RANGES, shown, SPAN_MIN, time, writeAddress} from "./model.js";
+import {LIFE_MIN, model, now, RANGES, shown, SPAN_MIN, time, writeAddress} from "./model.js";
 import {durationText, momentText} from "./text.js";
 
 const DRAG_PIXELS = 6;
@@ -47,7 +47,7 @@ function setSpan(span) {
 // Shows half or twice as much, around the moment, or up to now.
 function zoom(factor) {
   const {from, to} = shown(), whole = now() - model.started_ms;
-  const span = Math.min(Math.max(SPAN_MIN, (to - from) * factor), Math.max(60000, whole));
+  const span = Math.min(Math.max(SPAN_MIN, (to - from) * factor), Math.max(LIFE_MIN, whole));
   if (time.end !== null) time.end = Math.min(now(), (time.moment ?? to) + span / 2);
   time.span = span;
   settle();
@@ -63,6 +63,14 @@ function step(part) {
 
 // ---- what is told of it ----
 
+// Keeps the field for a moment as the moment is, unless somebody writes in it.
+function showMomentAsked(then) {
+  const field = $("range-at");
+  if (field === document.activeElement) return;
+  field.value = then ? localText(time.moment) : "";
+  field.classList.toggle("set", then);
+}
+
 // Shows which range is chosen, and says clearly when it is not now.
 export function showTime() {
   const then = time.moment !== null, {from, to} = shown();
@@ -70,6 +78,7 @@ export function showTime() {
   $("range-now").setAttribute("aria-pressed", String(!then && time.end === null));
   $("range-shown").textContent = durationText(to - from);
   $("moment").hidden = !then;
+  showMomentAsked(then);
   document.body.classList.toggle("then", then);
   if (then) {
     const text = `You look at ${momentText(time.moment)}, ${durationText(now() - time.moment)} ago – not at now.`;

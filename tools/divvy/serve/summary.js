@@ -11,20 +11,25 @@ const states = {
   reading: (p) => ["Reading", "wait", `${p.path} is being read for the first time.`],
   absent: (p) => ["No pool", "warn", `There is no pool at ${p.path} yet.`],
   unowned: (p) => ["Unowned", "bad", `${number(p.unowned)} of ${count(p.items, "item")} ${p.unowned === 1 ? "has" : "have"} ` +
-                   `no owner${p.moving ? `, ${number(p.moving)} move` : ""}.`],
+                   `no owner${p.moving ? `, ${number(p.moving)} ${p.moving === 1 ? "moves" : "move"}` : ""}.`],
   moving: (p) => ["Moving", "moving", `${count(p.moving, "item")} ${p.moving === 1 ? "moves" : "move"}; each has an owner.`],
   well: (p) => ["Well", "good", p.items ? `Each of ${count(p.items, "item")} has its owner.` : "The pool has no items."],
 };
 
-// The findings make a word of it worse than it is by the counts alone.
+// How many errors and warnings there are, in words.
+function wrongText({errors, warnings}) {
+  const parts = [errors ? count(errors, "error") : "", warnings ? count(warnings, "warning") : ""].filter(Boolean);
+  return parts.length ? ` ${parts.join(", ")}.` : "";
+}
+
+// The findings make a word of it that is worse than by the counts alone.
 function judged(p, found) {
-  const state = stateOf(p), told = (states[state] ?? states.well)(p);
-  if (!found) return [state, ...told];
-  const {errors, warnings} = found;
-  if (state === "well" && errors) return ["errors", "Trouble", "bad", `${told[2]} But ${count(errors, "error")} was found.`];
-  if (state === "well" && warnings) return ["warnings", "Attention", "warn", `${told[2]} ${count(warnings, "warning")}.`];
-  if (state === "moving" && errors) return ["errors", "Trouble", "bad", told[2]];
-  return [state, ...told];
+  const state = stateOf(p), [word, kind, sentence] = (states[state] ?? states.well)(p);
+  if (!found) return [state, word, kind, sentence];
+  const told = sentence + wrongText(found);
+  if ((state === "well" || state === "moving") && found.errors) return ["errors", "Trouble", "bad", told];
+  if (state === "well" && found.warnings) return ["warnings", "Attention", "warn", told];
+  return [state, word, kind, told];
 }
 
 // Shows the state as a word with an icon and a sentence. `found` are the findings, as far as they are known.
