@@ -151,12 +151,13 @@ def files_of(served):
 
 def measure_answers(served):
     """What a page asks for: all of it together, and each answer, which comes from memory but for the desk's."""
-    began = time.monotonic()
-    files = files_of(served)
-    answers = [served.ask(path) for path in ANSWERS]
-    total = sum(map(len, files.values())) + sum(len(body) for _, _, body in answers)
-    print("a page's first load, one after the other: %.0f ms, %d files, %d answers, %d bytes" %
-          (1000 * (time.monotonic() - began), len(files), len(answers), total))
+    for what in ("a page's first load, with the first examination", "another page's, while that is fresh"):
+        began = time.monotonic()
+        files = files_of(served)
+        answers = [served.ask(path) for path in ANSWERS]
+        total = sum(map(len, files.values())) + sum(len(body) for _, _, body in answers)
+        print("%s: %.0f ms, %d files, %d answers, %d bytes" %
+              (what, 1000 * (time.monotonic() - began), len(files), len(answers), total))
     for path in ANSWERS:
         taken = []
         for _ in range(5):
