@@ -1,9 +1,11 @@
 /* Workers: calls of a worker, one after the other, and what they lack. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "workers/workers.h"
 #include "workers_fixture.h"
 
 /* ---- memory and threads that cannot be had, by the run and by create() ---- */
@@ -14,8 +16,31 @@ static _Thread_local long scarce_after = -1; /* how many allocations still succe
 static atomic_long run_scarce_after = -1;    /* that of the run */
 static atomic_int threads_refused;           /* so many of the next ones that the run asks for */
 
+static atomic_int refusals;
+
 static bool is_refused(void) {
-    return scarce_after >= 0 && scarce_after-- == 0;
+    bool refused = scarce_after >= 0 && scarce_after-- == 0;
+    atomic_fetch_add(&refusals, refused);
+    return refused;
+}
+
+int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+
+/* Nothing comes about because the run looks every second. */
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
+    return __real_poll(fds, count, in_run && timeout_ms > 900 ? -1 : timeout_ms);
+}
+
+static atomic_int clock_ahead_s; /* the run's clock is so much ahead; not that of the client */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
+    int error = __real_clock_gettime(clock, now);
+    if (in_run && clock == CLOCK_MONOTONIC) now->tv_sec += atomic_load(&clock_ahead_s);
+    return error;
 }
 
 void *__real_calloc(size_t count, size_t bytes);
@@ -142,6 +167,39 @@ TEST_IN(test_backoff, set_up, tear_down) {
     assert_int_equal(stop(anna), 0);
 }
 
+static atomic_int may_fail; /* so many calls */
+
+static int fail_when_told(divvy_job *job, void *user) {
+    if (strcmp(divvy_job_item(job), "a") != 0) return fixture_work(job, user);
+    int number = atomic_fetch_add(&begins, 1) + 1;
+    while (!divvy_job_should_stop(job) && atomic_load(&may_fail) < number) dv_test_sleep_ms(1);
+    return 7;
+}
+
+/* After a run of 5 s the pauses begin again, and not before. */
+TEST_IN(test_backoff_begins_again, set_up, tear_down) {
+    divvy_partitioner_config pool = pool_config("anna");
+    divvy_workers_config config = workers_config(&members[0], &pool);
+    config.worker = fail_when_told;
+    config.backoff_ms = 10;
+    dv_member *anna = &members[0];
+    open_client(anna, 0);
+    assert_int_equal(divvy_workers_create(&anna->workers, anna->client, &config), 0);
+    atomic_store(&begins, 0);
+    atomic_store(&clock_ahead_s, 0);
+    atomic_store(&may_fail, 3);
+    anna->runs = true;
+    assert_int_equal(pthread_create(&anna->thread, NULL, run_refused, anna), 0);
+    assert_true(DV_WAIT(atomic_load(&begins) == 4, DEADLINE_MS));
+    assert_int_equal(atomic_load(&anna->restart_ms[0]), 40);
+    atomic_store(&clock_ahead_s, 5);
+    atomic_store(&may_fail, 4);
+    assert_true(DV_WAIT(atomic_load(&anna->ended[0]) == 4, DEADLINE_MS));
+    assert_int_equal(atomic_load(&anna->restart_ms[0]), 10);
+    atomic_store(&clock_ahead_s, 0);
+    assert_int_equal(stop(anna), 0);
+}
+
 /* With DIVVY_RESTART_ON_FAILURE one that has returned 0 is finished with the item, until that leaves and comes back.
  * One that failed is called again. With DIVVY_RESTART_NEVER each is finished. */
 TEST_IN(test_finished, set_up, tear_down) {
@@ -255,49 +313,50 @@ TEST_IN(test_wait, set_up, tear_down) {
 
 /* ---- memory ---- */
 
-static atomic_int refusals;
-
 static void *run_scarce(void *member) {
+    in_run = true;
     scarce_after = atomic_load(&run_scarce_after);
-    void *result = fixture_run(member);
-    atomic_fetch_add(&refusals, scarce_after < 0);
-    return result;
+    return fixture_run(member);
+}
+
+/* Lets the run make steps until something was refused. */
+static bool was_refused(const dv_member *m) {
+    dv_workers_wake(m->workers);
+    return atomic_load(&refusals) > 0;
 }
 
 /* Each allocation of create() and of the run fails in turn, and each snapshot. create() says so and leaves nothing
- * behind; the run goes on a little later. What the partitioner allocates is left alone: test/sweep has that. */
+ * behind; the run goes on a little later, and no job hears of it. What the partitioner allocates is left alone:
+ * test/sweep has that. */
 TEST_IN(test_scarce_memory, set_up, tear_down) {
+    enum { FAILS = 2, RUNS = 12 };
     dv_member *anna = &members[0];
     divvy_partitioner_config pool = pool_config("anna");
     divvy_workers_config config = workers_config(anna, &pool);
     config.hand_over = 0;
     open_client(anna, 0);
-    long refused = 0;
-    for (long n = 0; n < 1000; n++, refused++) {
-        scarce_after = n;
+    for (scarce_after = 0; scarce_after < FAILS;) {
+        long n = scarce_after;
         armed = true;
-        int error = divvy_workers_create(&anna->workers, anna->client, &config);
-        bool all = scarce_after >= 0;
+        assert_int_equal(divvy_workers_create(&anna->workers, anna->client, &config), DIVVY_ENOMEM);
+        assert_null(anna->workers);
         armed = false;
-        scarce_after = -1;
-        if (all && !error) break;
-        assert_true(error == DIVVY_ENOMEM || error == 0);
-        assert_true((anna->workers == NULL) == (error != 0));
-        destroy(anna);
+        scarce_after = n + 1;
     }
-    assert_int_equal(refused, 2);
-    destroy(anna);
-    for (long n = 0; n < 12; n++) {
+    scarce_after = -1;
+    for (long n = 0; n < RUNS; n++) {
         anna->has_returned = false;
-        assert_int_equal(divvy_workers_create(&anna->workers, anna->client, &config), 0);
+        memset(anna->told, 0, sizeof anna->told);
+        atomic_store(&refusals, 0);
         atomic_store(&run_scarce_after, n);
+        assert_int_equal(divvy_workers_create(&anna->workers, anna->client, &config), 0);
         anna->runs = true;
         assert_int_equal(pthread_create(&anna->thread, NULL, run_scarce, anna), 0);
-        assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
+        assert_true(DV_WAIT(works_on(anna, ITEMS) && was_refused(anna), DEADLINE_MS));
+        assert_int_equal(sum(anna->told), 0);
         assert_int_equal(stop(anna), 0);
         destroy(anna);
     }
-    assert_in_range(atomic_load(&refusals), 5, 12);
 }
 
 /* ---- arguments ---- */
