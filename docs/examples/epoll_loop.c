@@ -1,4 +1,4 @@
-/* divvy inside an epoll(7) loop: manual mode, no thread but your own. SPDX-License-Identifier: Apache-2.0
+/* divvy inside an epoll(7) loop: manual mode, all callbacks in your thread. SPDX-License-Identifier: Apache-2.0
  *
  * Try it: run this in two or three terminals, with the same path and the same items, then stop one with Ctrl-C.
  *

@@ -416,7 +416,7 @@ DIVVY_API int divvy_partitioner_is_replaced(const divvy_partitioner *p);
 /**
  * Returns why the partitioner is in DIVVY_FAILURE.
  * @param message [out] may be NULL; at most message_bytes with the NUL
- * @return the error (DIVVY_ECANCELED after divvy_partitioner_finish()), 0 when it has not failed, DIVVY_EINVAL for NULL
+ * @return the error (DIVVY_ECANCELED after finish() and leave()), 0 when it has not failed, DIVVY_EINVAL for NULL
  */
 DIVVY_API int divvy_partitioner_failure(const divvy_partitioner *p, char *message, size_t message_bytes);
 

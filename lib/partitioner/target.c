@@ -57,11 +57,6 @@ static bool make_pool(pool *out, const dv_members *party, const char *own_node) 
 
 /* ---- what is told of a party ---- */
 
-/* Our node of a session that was lost, which the servers have not ended yet, is no other member. */
-static bool is_former(const pool *all, const dv_member *m) {
-    return m->kind == DV_DIVVY && dv_guid_is_of_former_session(m->node, all->members[all->own]->node);
-}
-
 static void warn_of_differences(divvy_partitioner *p, const pool *all) {
     const dv_member *other_set = NULL, *other_ability = NULL;
     bool by_names = all->level < DV_LEVEL_PLAN; /* else the plan says what is what */
@@ -85,9 +80,14 @@ static void warn_of_differences(divvy_partitioner *p, const pool *all) {
                             other_ability->ability, p->identifier, p->ability);
 }
 
+/* A client whose session was lost has a node of that too, until the servers end it: ours, or another's. */
+static bool are_of_one_client(const dv_member *a, const dv_member *b) {
+    return a->kind == DV_DIVVY && b->kind == DV_DIVVY && dv_guid_is_of_former_session(a->node, b->node);
+}
+
 /* P3: a plan that decides knows which of them are static: of those only one gets a share (D38). */
 static bool both_get_shares(const divvy_partitioner *p, const pool *all, const dv_member *a, const dv_member *b) {
-    if (strcmp(a->identifier, b->identifier) != 0 || is_former(all, a) || is_former(all, b)) return false;
+    if (strcmp(a->identifier, b->identifier) != 0 || are_of_one_client(a, b)) return false;
     if (a->kind == DV_STRAY || b->kind == DV_STRAY) return false;
     return all->level < DV_LEVEL_PLAN || dv_follow_is_dynamic(p->follower, a->node) ||
            dv_follow_is_dynamic(p->follower, b->node);

@@ -32,13 +32,13 @@ static divvy_client *open_client(void) {
     return client;
 }
 
-static divvy_partitioner *join(divvy_client *client) {
+static divvy_partitioner *join(divvy_client *client, const char *identifier) {
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
     divvy_partitioner *p;
     config.path = "/pool";
     config.items = items;
     config.item_count = ITEMS;
-    config.identifier = "m";
+    config.identifier = identifier;
     config.time_boundary_ms = 100;
     config.on_session_loss = DIVVY_REJOIN;
     config.on_state = on_state;
@@ -53,12 +53,14 @@ static size_t members(void) {
     return count;
 }
 
-/* It does not take its own old node for another member of its name; another one it tells of. */
+/* Its old node is not taken for another member of its name: neither by it, nor by another. A namesake is told of. */
 TEST(test_own_old_node) {
     divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
     assert_int_equal(divvy_testing_ensemble_create(&ensemble, &config), 0);
     divvy_client *client = open_client();
-    divvy_partitioner *p = join(client);
+    divvy_partitioner *p = join(client, "m");
+    divvy_client *onlooker = open_client();
+    divvy_partitioner *looking = join(onlooker, "onlooker");
     assert_int_equal(divvy_partitioner_wait_for_acquire(p, 30000), 0);
 
     /* Requests arrive and their answers do not: the servers keep a session that its owner has to give up. */
@@ -68,18 +70,20 @@ TEST(test_own_old_node) {
     assert_int_equal(divvy_testing_link_client(ensemble, client, DIVVY_TESTING_LINK_UP), 0);
     for (int i = 0; i < 600; i++) {
         divvy_testing_run(ensemble, 50);
-        both_there += members() == 2;
+        both_there += members() == 3;
     }
     assert_true(both_there > 10); /* longer than it takes to settle, so that it had to be judged */
     assert_int_equal(divvy_partitioner_wait_for_acquire(p, 60000), 0);
     assert_int_equal(identifier_warnings, 0);
 
     divvy_client *other = open_client();
-    divvy_partitioner *namesake = join(other);
+    divvy_partitioner *namesake = join(other, "m");
     assert_int_equal(divvy_partitioner_wait_for_acquire(namesake, 30000), 0);
     divvy_testing_run(ensemble, 1000);
     assert_true(identifier_warnings > 0);
 
+    divvy_partitioner_destroy(looking);
+    divvy_client_close(onlooker);
     divvy_partitioner_destroy(namesake);
     divvy_client_close(other);
     divvy_partitioner_destroy(p);

@@ -56,6 +56,7 @@ static void post_line(dv_apache *apache, const char *message) {
     const char *text;
     int level = split(message, &text);
     size_t bytes = strnlen(text, LINE_BYTES_MAX);
+    while (bytes > 0 && text[bytes - 1] == '\n') bytes--; /* Some of its lines have one. */
     if (!apache->logs || atomic_load(&apache->queued_log_lines) >= QUEUED_LINES_MAX) return;
     line_event *line = calloc(1, sizeof *line + bytes + 1);
     if (!line) return;
