@@ -6,6 +6,7 @@ import json
 import pathlib
 import queue
 import re
+import sys
 import threading
 import time
 import urllib.parse
@@ -15,11 +16,14 @@ TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".s
 PATH = "/work_queues"
 
 
-def policy():
+def read_policy():
     """The policy as divvy serve sends it."""
     source = (FILES.parent / "serve_http.c").read_text()
     lines = re.search(r'"Content-Security-Policy",((?:\s*"[^"]*")+)', source).group(1)
     return "".join(re.findall(r'"([^"]*)"', lines))
+
+
+POLICY = read_policy()
 
 
 def iso(ms):
@@ -66,11 +70,15 @@ class Hour:
     # ---- what it answers ----
 
     def state(self, _):
+        if not self.paths:
+            return {**self.rest(), "pools": []}
         pools = [{"path": PATH, "read": True, "trouble": None, **self.figures()}]
         pools += [{**pools[0], "path": row["path"], "state": row["state"]} for row in self.other_pools]
+        return {**self.rest(), "pools": pools}
+
+    def rest(self):
         return {"sequence": 0, "now_ms": int(time.time() * 1000), "root": "/divvy", "started_ms": self.started,
-                "locks": 0, "services": 0, "unhealthy": 0, "malformed": 0, "trouble": None, "more_pools": 0,
-                "pools": pools}
+                "locks": 0, "services": 0, "unhealthy": 0, "malformed": 0, "trouble": None, "more_pools": 0}
 
     def pool_rows(self):
         f = self.figures()
@@ -78,7 +86,8 @@ class Hour:
                "moving": f["moving"], "changed_ms": self.started, "found": True, "read": True, "state": f["state"]}
         rows = [own] + [{**own, "unowned": 0, "moving": 0, "pool": number, **row}
                         for number, row in enumerate(self.other_pools, 1)]
-        return sorted(rows, key=lambda row: ["unowned", "absent", "moving", "well"].index(row["state"]))
+        order = ["unowned", "absent", "moving", "well"]
+        return sorted(rows, key=lambda row: order.index(row["state"]) if row["state"] in order else 9)
 
     def item_rows(self, q):
         rows = [{"item": item, "owner": owner, "state": self.states.get(item, "owned"), "token": "1", "waiting": 0,
@@ -146,6 +155,14 @@ class Hour:
         return (200, answers[path](q)) if path in answers else (404, "there is no such page\n")
 
 
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], OSError):  # The browser has gone.
+            super().handle_error(request, client_address)
+
+
 class Stub:
     """Serves the page, and the hour. `asked` are the requests but those for files."""
 
@@ -161,8 +178,7 @@ class Stub:
 
             def do_GET(self):
                 stub.serve(self)
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
+        self.server = Server(("127.0.0.1", 0), Handler)
         self.url = "http://127.0.0.1:%d/" % self.server.server_port
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -185,7 +201,7 @@ class Stub:
     def send(self, request, status, kind, body):
         request.send_response(status)
         for name, value in (("Content-Type", kind), ("Content-Length", str(len(body))), ("Cache-Control", "no-store"),
-                            ("Content-Security-Policy", policy())):
+                            ("Content-Security-Policy", POLICY)):
             request.send_header(name, value)
         request.end_headers()
         request.wfile.write(body)

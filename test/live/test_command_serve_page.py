@@ -10,7 +10,7 @@ import urllib.parse
 
 from command_harness import main, wait_for
 from page_harness import KILL, PHONE, WIDE, PageCase, bad_hour
-from serve_stub import PATH, Hour, finding
+from serve_stub import PATH, Hour, Stub, finding
 
 
 class Incident(PageCase):
@@ -116,6 +116,41 @@ class Incident(PageCase):
         self.assertEqual(self.browser.text("#state strong"), "Well")
         self.open(Hour())
         self.assertTrue(self.run_js("return document.querySelector('#pools').hidden"))
+
+
+    # What ZooKeeper has is text, wherever it stands on the page.
+    def test_hostile(self):
+        text = "<img src=x onerror=document.title='owned'>"
+        hour = bad_hour()
+        hour.members[0] = text
+        hour.findings = [finding("error", text, "divvy explain --path /p " + text, text, text, text)]
+        hour.holdups = [{"holder": text, "waiter": text, "items": 1, "first": text, "since_ms": hour.now}]
+        hour.change(hour.now, text, joined=[text], left=[text], died=[text])
+        hour.event(hour.now - 1000, text, text, None)
+        hour.other_pools = [{"path": text, "state": text}, {"path": "/b", "state": "well"}]
+        hour.refused = {"/explain": (404, text)}
+        self.open(hour)
+        self.click("#holdups .held button")
+        wait_for(lambda: text in self.browser.text("#item-explained"), "the dialog")
+        self.run_js("document.querySelector('#heat').scrollIntoView()")
+        self.browser.wait_for("document.querySelectorAll('#heat-map .cell').length === 3", "the cells")
+        self.assertEqual(self.run_js("return document.querySelectorAll('main img, dialog img').length"), 0)
+        self.assertIn(PATH, self.run_js("return document.title"))
+        self.assertEqual([one for one in self.browser.said() if "/explain?" not in one], [])
+
+    # Where no pool has been found yet the page says so, and begins when there is one.
+    def test_no_pool(self):
+        hour = bad_hour()
+        hour.paths = []
+        stub = Stub(hour)
+        self.addCleanup(stub.end)
+        self.browser.open(stub.url)
+        wait_for(lambda: "No pool has been found yet" in self.browser.text("#state"), "no pool")
+        self.assertIn("no pool to examine", self.browser.text("#findings"))
+        hour.paths = [PATH]
+        stub.tell(pool_count=1, more_pools=0)
+        wait_for(lambda: self.browser.text("#state strong") == "Unowned", "the pool")
+        wait_for(lambda: "kill 4711" in self.browser.text("#findings"), "its findings")
 
 
 class Time(PageCase):

@@ -62,7 +62,7 @@ function notesOf(notes) {
 function drawFindings() {
   const target = $("findings-list");
   if (!found) {
-    refill(target, foundError ? unknown("What is wrong is", foundError)
+    refill(target, !pool() ? quietLine("There is no pool to examine.") : foundError ? unknown("What is wrong is", foundError)
                               : waiting("being examined"));
     $("findings-note").textContent = "";
     $("findings").className = "panel incident";
@@ -109,6 +109,7 @@ function holdupOf(h) {
                  since);
 }
 
+const quietLine = (text) => element("p", {class: "calm-line quiet"}, text);
 const waiting = (text) => element("p", {class: "unknown"}, icon("wait"), text);
 
 function drawHoldups() {
@@ -116,7 +117,7 @@ function drawHoldups() {
   const [shown, more] = fewer(rows, isNarrow() ? 2 : 4, "holdups", drawHoldups);
   const total = rows.reduce((sum, h) => sum + h.items, 0);
   $("holdups-note").textContent = rows.length ? `${count(total, "item")} ${total === 1 ? "waits" : "wait"}` : "";
-  const none = holdupsError ? unknown("Who holds whom up is", holdupsError)
+  const none = !pool() ? quietLine("There is no pool.") : holdupsError ? unknown("Who holds whom up is", holdupsError)
     : holdups ? element("p", {class: "calm-line"}, icon("good"), "Nobody holds anybody up.") : waiting("being asked for");
   refill($("holdups-list"), rows.length ? element("ul", {class: "rows"}, ...shown.map(holdupOf)) : none, more);
 }
@@ -167,13 +168,12 @@ function changeOf(c) {
 function noChanges() {
   const p = pool();
   if (changesError) return unknown("What changed is", changesError);
-  if (p && p.read && !p.found) return quietLine("There is no pool, and no change of one.");
-  if (p && !hasPlan(p)) return quietLine("The pool has no plan: its members deal by names, and write no changes down.");
+  if (!p || (p.read && !p.found)) return quietLine("There is no pool, and no change of one.");
+  if (!hasPlan(p)) return quietLine("The pool has no plan: its members deal by names, and write no changes down.");
   if (!changes) return waiting("being asked for");
   return quietLine(time.moment === null ? "No change is written down." : "No change of before is written down.");
 }
 
-const quietLine = (text) => element("p", {class: "calm-line quiet"}, text);
 const hasPlan = (p) => Boolean(p.generation || p.unusable);
 
 function drawChanges() {

@@ -54,7 +54,6 @@ function askAll() {
   heatSoon();
   past.samplesSoon();
   past.eventsSoon();
-  tables.reloadSoon();
 }
 
 function choosePool(number) {
@@ -68,6 +67,7 @@ function choosePool(number) {
   showSummary();
   past.drawPast();
   redrawPools();
+  tables.reload();
   askAll();
 }
 
@@ -93,7 +93,7 @@ function takePool(change) {
   if (change.pool !== view.pool) return;
   past.takeSample(change.ms);
   showSummary();
-  past.drawPast();
+  if (!document.hidden) past.drawPast();
   tables.takeChange(change);
   if (p.generation !== before || change.figures.planned_ms !== undefined) changesSoon();
   if (change.events && time.end === null) past.eventsSoon();
@@ -135,6 +135,7 @@ async function begin() {
   if (model.pools.length > 1) poolsSoon();
   if (!pool()) {
     $("state").textContent = "No pool has been found yet.";
+    incident.redrawIncident();
     return;
   }
   showSummary();
@@ -216,6 +217,7 @@ new IntersectionObserver((entries) => {
 }).observe($("heat"));
 new ResizeObserver(redraw).observe($("counts"));
 window.addEventListener("hashchange", readAgain);
+document.addEventListener("visibilitychange", () => document.hidden || past.drawPast());
 onNarrow(() => {
   incident.redrawIncident();
   tables.reload();
