@@ -78,7 +78,8 @@ typedef struct {
     int (*worker)(divvy_job *job, void *user);
     /** Gets ready for an item that will soon be ours, while its present owner works. Needs prepare_timeout_ms of the
      * pool, and runs in a thread of its own. NULL: nothing is prepared.
-     * @param prepared [out] is what divvy_job_prepared() gives to the next job; NULL before the call
+     * @param prepared [out] is what divvy_job_prepared() gives to the next job; NULL before the call. Where the item
+     *                 does not come after all, `discard` has it; both whatever was returned
      * @return 0 when it is ready. Else the item comes when prepare_timeout_ms is over */
     int (*prepare)(void **prepared, const char *item, void *user);
     /** Releases what was prepared for an item that does not come. Runs in the thread of divvy_workers_run(). */
@@ -203,7 +204,8 @@ DIVVY_API const char *divvy_job_item(const divvy_job *job);
 DIVVY_API int64_t divvy_job_token(const divvy_job *job);
 
 /**
- * Returns what `prepare` has made for the item. The worker owns it from its first call on. Thread: any.
+ * Returns what `prepare` has made for the item. The worker owns it, and releases it, whether it has asked or not.
+ * Thread: any.
  * @return NULL for NULL, where nothing was prepared, and in later jobs on the item
  */
 DIVVY_API void *divvy_job_prepared(const divvy_job *job);
