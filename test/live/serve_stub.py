@@ -96,6 +96,8 @@ class Hour:
         if "at" in q:
             for row in rows:
                 row.update(owner="of-then", state="owned")
+        if "owner" in q:
+            rows = [row for row in rows if row["owner"] == q["owner"]]
         text = q.get("text", "")
         return [row for row in rows if text in row["item"] or text in (row["owner"] or "")]
 

@@ -152,6 +152,9 @@ class Answers(ServeCase):
         self.assertNotRegex(body.rstrip(b"\n").decode(), "[\x00-\x1f\x7f\u2028\u202e]")
         for name in names:
             self.assertEqual(served.rows("items", exact=name)["matched"], 1, name)
+        self.assertEqual(served.rows("items", owner="<b>bold")["matched"], len(names))
+        self.assertEqual(served.rows("items", owner="<b>bol")["matched"], 0)
+        self.assertEqual(served.ask("/rows?table=items&owner=" + "o" * 5000)[0], 400)
         stream = self.stream(served)
         self.place(client, "new%0Aline%0A%0Adata: {}", b"<b>bold")
         change = stream.next(lambda change: "items" in change)

@@ -56,8 +56,8 @@ class Drawn(PageCase):
         for item in ("queue-01", "queue-05", "queue-09"):
             hour.owners[item] = "worker-1"
         hour.words = {"worker-2": "stale"}
+        hour.owners["queue-16"] = "worker-10"  # another one, whose name begins likewise
         self.open(hour)
-        self.click("#heat")
         self.run_js("document.querySelector('#heat').scrollIntoView()")
         self.browser.wait_for("document.querySelectorAll('#heat-map .cell').length === 4", "the cells")
         cells = self.cells()
@@ -69,7 +69,10 @@ class Drawn(PageCase):
         self.assertIn("! stale: 1", self.browser.text("#heat-legend"))
         self.run_js("document.querySelector('#heat-map .cell').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
         wait_for(lambda: len(self.texts("#table tbody tr")) == 7, "the items of the member")
-        self.assertEqual(self.run_js("return document.querySelector('#text').value"), "worker-1")
+        self.assertIn("worker-1", self.browser.text("#owner"))
+        self.assertIn("&owner=worker-1", self.run_js("return location.hash"))
+        self.click("#owner")
+        wait_for(lambda: len(self.texts("#table tbody tr")) == 17, "all items")
 
     # Where members tell their loads, a switch shades by them.
     def test_loads(self):

@@ -160,16 +160,21 @@ static bool is_of_all(dv_serve_table table) {
     return table == DV_SERVE_POOLS || table == DV_SERVE_LOCKS || table == DV_SERVE_SERVICES;
 }
 
+static bool is_bounded(const char *text) {
+    return !text || strlen(text) <= TEXT_BYTES_MAX;
+}
+
 /* With the lock held. */
 static bool read_query(const dv_serve *serve, struct MHD_Connection *connection, dv_serve_query *q) {
     *q = (dv_serve_query){.text = argument(connection, "text"),
                           .exact = argument(connection, "exact"),
+                          .owner = argument(connection, "owner"),
                           .state = argument(connection, "state"),
                           .limit = 100};
     const char *order = argument(connection, "order");
     q->newest = order && strcmp(order, "newest") == 0;
-    bool bounded = (!q->text || strlen(q->text) <= TEXT_BYTES_MAX) && (!q->exact || strlen(q->exact) <= TEXT_BYTES_MAX);
-    return bounded && table_argument(connection, &q->table) &&
+    return is_bounded(q->text) && is_bounded(q->exact) && is_bounded(q->owner) &&
+           table_argument(connection, &q->table) &&
            (pool_argument(serve, connection, &q->pool) || (is_of_all(q->table) && q->pool == 0)) &&
            span_arguments(connection, &q->from_ms, &q->to_ms) && time_argument(connection, "at", &q->at_ms) &&
            number_argument(connection, "offset", SIZE_MAX, &q->offset) &&

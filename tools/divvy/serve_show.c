@@ -119,9 +119,11 @@ static int compare_newest(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-static bool item_fits(const dv_serve_query *q, const dv_serve_item *item) {
-    if (q->state && strcmp(dv_serve_item_state(item), q->state) != 0) return false;
-    return fits(q, item->name, dv_serve_item_owner(item));
+/* Returns whether the query asks for an item. `owner` may be NULL. */
+static bool item_fits(const dv_serve_query *q, const char *name, const char *owner, const char *state) {
+    if (q->state && strcmp(state, q->state) != 0) return false;
+    if (q->owner && (!owner || strcmp(owner, q->owner) != 0)) return false;
+    return fits(q, name, owner);
 }
 
 static void put_items(page *p, const dv_serve_pool *pool) {
@@ -129,7 +131,9 @@ static void put_items(page *p, const dv_serve_pool *pool) {
     size_t count = 0;
     p->good = p->good && found;
     for (size_t i = 0; p->good && i < pool->item_count; i++) {
-        if (item_fits(p->query, &pool->items[i])) found[count++] = &pool->items[i];
+        const dv_serve_item *item = &pool->items[i];
+        if (item_fits(p->query, item->name, dv_serve_item_owner(item), dv_serve_item_state(item)))
+            found[count++] = item;
     }
     if (p->query->newest && count > 0) qsort((void *)found, count, sizeof *found, compare_newest);
     for (size_t i = 0; i < count; i++) {
@@ -153,8 +157,8 @@ static size_t put_past(page *p, const dv_serve_pool *pool) {
     if (q->newest && past.count > 0) qsort(past.items, past.count, sizeof *past.items, compare_newest_past);
     for (size_t i = 0; i < past.count; i++) {
         const dv_serve_past_item *item = &past.items[i];
-        if (q->state && strcmp(dv_serve_past_state(item), q->state) != 0) continue;
-        if (fits(q, item->name, item->owner) && takes(p)) p->good = dv_serve_row_past(p->rows, item);
+        if (item_fits(q, item->name, item->owner, dv_serve_past_state(item)) && takes(p))
+            p->good = dv_serve_row_past(p->rows, item);
     }
     size_t total = past.count;
     dv_serve_past_free(&past);

@@ -24,6 +24,7 @@ typedef struct {
     size_t pool;       /* of those that belong to one */
     const char *text;  /* rows that have it in a name; NULL: all */
     const char *exact; /* rows with that very name; NULL: all */
+    const char *owner; /* items of that very owner; NULL: all */
     const char *state; /* items in that state; NULL: all */
     size_t offset, limit;
     bool newest;            /* items that changed last come first */

@@ -3,7 +3,7 @@ import {durationText} from "./text.js";
 
 export const model = {pools: [], locks: 0, services: 0, sequence: 0, offset_ms: 0, root: "", started_ms: 0, trouble: null,
                       connected: false};
-export const view = {pool: 0, tab: "items", offset: 0};
+export const view = {pool: 0, tab: "items", offset: 0, owner: ""};
 
 // The time that is shown. `span` 0 is all there is; `end` null is now, and follows it; `moment` null is now, too.
 export const time = {span: 300000, end: null, moment: null};
@@ -34,6 +34,7 @@ export function writeAddress() {
   const range = RANGES.find((r) => r.span === time.span)?.id ?? String(Math.round(time.span));
   const parts = [view.tab];
   if (model.pools.length > 1 && pool()) parts.push(`pool=${encodeURIComponent(pool().path)}`);
+  if (view.owner) parts.push(`owner=${encodeURIComponent(view.owner)}`);
   if (range !== "5m") parts.push(`range=${range}`);
   if (time.end !== null) parts.push(`to=${Math.round(time.end)}`);
   if (time.moment !== null) parts.push(`at=${Math.round(time.moment)}`);
@@ -51,6 +52,7 @@ export function readAddress() {
   const told = new URLSearchParams(rest.join("&"));
   const range = told.get("range") ?? "5m", span = Number(range);
   time.span = RANGES.find((r) => r.id === range)?.span ?? (span >= SPAN_MIN && span < 8e15 ? span : 300000);
+  view.owner = (told.get("owner") ?? "").slice(0, 1000);
   time.end = momentIn(told.get("to"));
   time.moment = momentIn(told.get("at"));
   if (time.moment !== null && time.end === null) time.end = time.moment;

@@ -60,6 +60,7 @@ function choosePool(number) {
   if (number === view.pool || !model.pools[number]) return;
   view.pool = number;
   view.offset = 0;
+  view.owner = "";
   $("pool").value = number;
   incident.forgetIncident();
   past.forgetPast();
@@ -67,7 +68,7 @@ function choosePool(number) {
   showSummary();
   past.drawPast();
   redrawPools();
-  tables.reload();
+  tables.choose(view.tab);
   askAll();
 }
 

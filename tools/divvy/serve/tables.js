@@ -1,7 +1,7 @@
 // The tables: items, what moves, members, the timeline, locks and the registry. SPDX-License-Identifier: Apache-2.0
 import {$, age, badge, element, link, nameOf, nobody} from "./dom.js";
 import {ask, model, now, paced, pool, shown, time, view, writeAddress} from "./model.js";
-import {durationText, number, whenText} from "./text.js";
+import {durationText, middle, number, whenText} from "./text.js";
 import {isOfItem} from "./lanes.js";
 
 const PAGE_ROWS = 100, RELOAD_MS = 1000;
@@ -96,7 +96,8 @@ export const reloadSoon = paced(() => reload(), RELOAD_MS);
 function questionOf(tab) {
   const question = {table: tab.table, pool: view.pool, text: $("text").value, offset: view.offset, limit: PAGE_ROWS,
                     state: tab.state ?? (tab.id === "items" ? $("filter-state").value : ""),
-                    order: tab.id === "items" ? $("order").value : ""};
+                    order: tab.id === "items" ? $("order").value : "",
+                    owner: tab.table === "items" ? view.owner : ""};
   if (tab.table === "items" && time.moment !== null) question.at = Math.round(time.moment);
   if (tab.table === "timeline" && time.end !== null) Object.assign(question, {from: Math.round(shown().from), to: Math.round(time.end)});
   return question;
@@ -144,7 +145,7 @@ function timeNote(tab, told) {
 
 function showRows(tab, told) {
   const focused = document.activeElement?.closest?.("#table") ? document.activeElement.textContent : null;
-  if (!told.rows.length) showNone($("text").value ? "No row matches the filter." : tab.none ?? "There are no rows.");
+  if (!told.rows.length) showNone($("text").value || view.owner ? "No row matches the filter." : tab.none ?? "There are no rows.");
   else {
     rowsShown = fillTable($("table"), tab.table, `${tab.title} of ${pool().path}`, told.rows);
     $("table").hidden = false;
@@ -186,7 +187,7 @@ export function takeChange(change) {
   if (time.moment !== null && tab.table !== "members") return;
   if (!tab.state) takeRows("items", change.items ?? []);
   takeRows("members", change.members_changed ?? []);
-  const filtered = tab.state || (tab.id === "items" && ($("filter-state").value || $("order").value));
+  const filtered = tab.state || view.owner || (tab.id === "items" && ($("filter-state").value || $("order").value));
   if (change.gone || change.items_changed || (change.events && tab.id === "timeline") || (change.items && filtered)) reloadSoon();
 }
 
@@ -206,6 +207,9 @@ export function choose(id) {
     $(`tab-${other.id}`).tabIndex = other === tab ? 0 : -1;
   }
   $("view").setAttribute("aria-labelledby", `tab-${tab.id}`);
+  $("owner").hidden = !view.owner || tab.table !== "items";
+  $("owner-name").textContent = middle(view.owner, 30);
+  $("owner").title = view.owner;
   $("filter-state-label").hidden = $("order-label").hidden = tab.id !== "items";
   writeAddress();
   reload();
@@ -213,11 +217,11 @@ export function choose(id) {
 
 // Shows the items of a member.
 export function showItemsOf(member) {
-  $("text").value = member;
-  $("filter-state").value = "";
+  view.owner = member;
+  $("text").value = $("filter-state").value = "";
   choose("items");
   $("tables").scrollIntoView({block: "start"});
-  $("text").focus({preventScroll: true});
+  $("owner").focus({preventScroll: true});
 }
 
 export function showTabCounts() {
@@ -257,6 +261,11 @@ export function makeTables(given) {
   $("text").addEventListener("input", () => {
     clearTimeout(typed);
     typed = setTimeout(again, 150);
+  });
+  $("owner").addEventListener("click", () => {
+    view.owner = "";
+    choose(view.tab);
+    $("text").focus({preventScroll: true});
   });
   $("filter").addEventListener("submit", (event) => event.preventDefault());
   $("filter-state").addEventListener("change", again);
