@@ -11,7 +11,7 @@ from look_harness import Case, run, tree
 from serve_harness import Serve, Stream
 
 MEMBER = "%022d1,a=2,s=00000000-%s"
-POOLS_MAX, CHILDREN_MAX, HEAT_MAX = 64, 10000, 5000  # serve_options.h, serve_find.h, serve_overview.h
+POOLS_MAX, CHILDREN_MAX, NODES_MAX, HEAT_MAX = 64, 10000, 10000, 5000  # serve_options.h, serve_find.h, serve_overview.h
 DENIED = "the access list of the node denies this"
 HIDDEN = [make_digest_acl("user", "secret", all=True)]
 
@@ -40,6 +40,14 @@ class PoolsCase(Case):
                 client.create("%s/locks/%s/%s__lock__0000000000" % (path, item, "0" * 23), member.encode(),
                               ephemeral=True)
         return path
+
+    def make_children(self, path, count):
+        self.make(path)
+        for at in range(0, count, 500):
+            transaction = Setting.zookeeper.transaction()
+            for number in range(at, min(at + 500, count)):
+                transaction.create("%s/n%05d" % (path, number))
+            self.assertFalse([one for one in transaction.commit() if isinstance(one, Exception)])
 
     def wait_paths(self, served, paths):
         seen = []
@@ -129,12 +137,7 @@ class Below(PoolsCase):
         good = self.pool("good", ["one"], "worker")
         wide, hidden, closed = self.path + "/wide", self.path + "/hidden", self.pool("closed", ["one"])
         self.make(hidden + "/pool/party")
-        self.make(wide)
-        for at in range(0, CHILDREN_MAX + 1, 500):
-            transaction = Setting.zookeeper.transaction()
-            for number in range(at, min(at + 500, CHILDREN_MAX + 1)):
-                transaction.create("%s/n%05d" % (wide, number))
-            self.assertFalse([one for one in transaction.commit() if isinstance(one, Exception)])
+        self.make_children(wide, CHILDREN_MAX + 1)
         Setting.zookeeper.set_acls(hidden, HIDDEN)
         Setting.zookeeper.set_acls(closed + "/party", HIDDEN)
         served = self.serve("--below", self.path)
@@ -158,6 +161,16 @@ class Below(PoolsCase):
             "divvy: serve: %s has more than %d children: pools below it are not found" % (wide, CHILDREN_MAX),
             "divvy: serve: %s may not be listed, so pools below it are not found" % hidden,
             "divvy: serve: %s: %s" % (closed, DENIED)], said)
+
+    # Of more nodes than a search asks about it says so once; what lies near the path is found.
+    def test_many_nodes(self):
+        near = self.pool("a/near")
+        for name in ("a", "b"):
+            self.make_children("%s/wide-%s" % (self.path, name), NODES_MAX // 2)
+        served = self.serve("--below", self.path)
+        self.wait_paths(served, [near])
+        self.assertEqual(served.end(), (0, "divvy: serve: there are more than %d nodes where pools are looked for: "
+                                           "some pools are not found\n" % NODES_MAX))
 
     # What is no path, or given too often, is refused; so is to serve nothing.
     def test_usage(self):

@@ -21,9 +21,9 @@ typedef struct {
     dv_look *look;
     dv_serve_found *found;
     level now, next;
-    bool *is_pool;
-    size_t *listed; /* those of `now` that are listed */
-    size_t listed_count, nodes;
+    bool *is_pool, *is_wide;
+    size_t *parents; /* those of `now` that have children; later those that are listed */
+    size_t parent_count, nodes;
     bool last; /* the children of this level are not looked at */
 } search;
 
@@ -69,39 +69,43 @@ static int note(char **place, const char *path) {
 
 /* ---- questions ---- */
 
-/* Two for each node: its Stat, and whether it has a party. */
 static char *node_path(void *context, size_t i) {
     const search *s = context;
-    char *path = dv_look_path(s->look, s->now.paths[i / 2]);
-    if (i % 2 == 0 || !path) return path;
-    char *party = dv_path_join(path, "party");
-    free(path);
-    return party;
+    return dv_look_path(s->look, s->now.paths[i]);
 }
 
 static int take_node(void *context, size_t i, const dv_reply *reply) {
     search *s = context;
-    const char *path = s->now.paths[i / 2];
-    if (reply->error == DIVVY_EACCES) return note(&s->found->denied, path);
-    if (reply->error) return 0; /* It has just gone. */
-    if (i % 2 == 1) {
-        s->is_pool[i / 2] = true;
-        return 0;
-    }
-    if (s->last || reply->stat->children == 0) return 0;
-    if (reply->stat->children > DV_FIND_CHILDREN_MAX) return note(&s->found->wide, path);
-    s->listed[s->listed_count++] = i / 2;
+    if (reply->error == DIVVY_EACCES) return note(&s->found->denied, s->now.paths[i]);
+    if (reply->error || reply->stat->children == 0) return 0; /* It has just gone, or is no pool and leads to none. */
+    s->is_wide[i] = reply->stat->children > DV_FIND_CHILDREN_MAX;
+    s->parents[s->parent_count++] = i;
+    return 0;
+}
+
+static char *party_path(void *context, size_t i) {
+    const search *s = context;
+    char *path = dv_look_path(s->look, s->now.paths[s->parents[i]]);
+    char *party = path ? dv_path_join(path, "party") : NULL;
+    free(path);
+    return party;
+}
+
+static int take_party(void *context, size_t i, const dv_reply *reply) {
+    search *s = context;
+    if (reply->error == DIVVY_EACCES) return note(&s->found->denied, s->now.paths[s->parents[i]]);
+    s->is_pool[s->parents[i]] = reply->error == 0;
     return 0;
 }
 
 static char *list_path(void *context, size_t i) {
     const search *s = context;
-    return dv_look_path(s->look, s->now.paths[s->listed[i]]);
+    return dv_look_path(s->look, s->now.paths[s->parents[i]]);
 }
 
 static int take_list(void *context, size_t i, const dv_reply *reply) {
     search *s = context;
-    const char *path = s->now.paths[s->listed[i]];
+    const char *path = s->now.paths[s->parents[i]];
     int error = 0;
     if (reply->error == DIVVY_EACCES) return note(&s->found->denied, path);
     if (reply->error) return 0;
@@ -119,13 +123,18 @@ static int take_list(void *context, size_t i, const dv_reply *reply) {
 
 /* ---- levels ---- */
 
-/* A pool is not listed: what is in it is no pool. */
-static void drop_pools(search *s) {
+/* Chooses the parents to be listed: what is in a pool is no pool. */
+static int choose_listed(search *s) {
     size_t kept = 0;
-    for (size_t i = 0; i < s->listed_count; i++) {
-        if (!s->is_pool[s->listed[i]]) s->listed[kept++] = s->listed[i];
+    int error = 0;
+    for (size_t i = 0; !error && i < s->parent_count; i++) {
+        size_t at = s->parents[i];
+        if (s->is_pool[at] || s->last) continue;
+        if (s->is_wide[at]) error = note(&s->found->wide, s->now.paths[at]);
+        else s->parents[kept++] = at;
     }
-    s->listed_count = kept;
+    s->parent_count = kept;
+    return error;
 }
 
 static int keep_pools(search *s) {
@@ -140,16 +149,17 @@ static int keep_pools(search *s) {
 }
 
 static int look_at_level(search *s) {
-    s->is_pool = calloc(s->now.count + 1, sizeof *s->is_pool);
-    s->listed = calloc(s->now.count + 1, sizeof *s->listed);
-    s->listed_count = 0;
-    if (!s->is_pool || !s->listed) return DIVVY_ENOMEM;
-    dv_reads nodes = {DV_EXISTS, 2 * s->now.count, node_path, take_node, s};
-    int error = s->now.count ? dv_look_read(s->look, &nodes) : 0;
-    drop_pools(s);
-    dv_reads lists = {DV_CHILDREN, s->listed_count, list_path, take_list, s};
-    if (!error && s->listed_count) error = dv_look_read(s->look, &lists);
-    s->found->reads += 2 * s->now.count + s->listed_count;
+    s->parent_count = 0;
+    if (!s->is_pool || !s->is_wide || !s->parents) return DIVVY_ENOMEM;
+    dv_reads nodes = {DV_EXISTS, s->now.count, node_path, take_node, s};
+    int error = dv_look_read(s->look, &nodes);
+    dv_reads parties = {DV_EXISTS, s->parent_count, party_path, take_party, s};
+    if (!error && s->parent_count) error = dv_look_read(s->look, &parties);
+    s->found->reads += s->now.count + s->parent_count;
+    if (!error) error = choose_listed(s);
+    dv_reads lists = {DV_CHILDREN, s->parent_count, list_path, take_list, s};
+    if (!error && s->parent_count) error = dv_look_read(s->look, &lists);
+    s->found->reads += s->parent_count;
     return error ? error : keep_pools(s);
 }
 
@@ -157,9 +167,13 @@ static int look_below(search *s, const char *path) {
     int error = add_path(&s->now, strdup(path));
     for (int depth = 0; !error && depth <= DV_FIND_LEVELS_MAX && s->now.count; depth++) {
         s->last = depth == DV_FIND_LEVELS_MAX;
+        s->is_pool = calloc(s->now.count, sizeof *s->is_pool);
+        s->is_wide = calloc(s->now.count, sizeof *s->is_wide);
+        s->parents = calloc(s->now.count, sizeof *s->parents);
         error = look_at_level(s);
         free(s->is_pool);
-        free(s->listed);
+        free(s->is_wide);
+        free(s->parents);
         clear_level(&s->now);
         s->now = s->next;
         s->next = (level){.paths = NULL};

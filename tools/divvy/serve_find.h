@@ -8,7 +8,7 @@
 #include "look.h"
 
 /* LEVELS: below the path. CHILDREN: of a node; one with more is not listed. NODES: of one search. */
-enum { DV_FIND_LEVELS_MAX = 3, DV_FIND_CHILDREN_MAX = 10000, DV_FIND_NODES_MAX = 20000 };
+enum { DV_FIND_LEVELS_MAX = 3, DV_FIND_CHILDREN_MAX = 10000, DV_FIND_NODES_MAX = 10000 };
 
 typedef struct {
     const dv_texts *below;
