@@ -191,7 +191,7 @@ class Stub:
             self.send(request, 200, TYPES[path.suffix] + "; charset=utf-8", path.read_bytes())
             return
         self.asked.append(request.path)
-        if url.path == "/events":
+        if url.path == "/events" and "/events" not in self.hour.refused:
             self.stream(request)
             return
         status, told = self.hour.answer(url.path, dict(urllib.parse.parse_qsl(url.query)))
@@ -220,14 +220,20 @@ class Stub:
                 request.wfile.write(b"id: 1\ndata: %s\n\n" % json.dumps(change).encode())
         except OSError:
             pass
+        request.close_connection = True
 
     def tell(self, **change):
         """Tells all pages of a change."""
         for stream in self.streams:
             stream.put(change)
 
-    def end(self):
+    def hang_up(self):
+        """Ends the streams of all pages."""
         for stream in self.streams:
             stream.put(None)
+        self.streams.clear()
+
+    def end(self):
+        self.hang_up()
         self.server.shutdown()
         self.server.server_close()

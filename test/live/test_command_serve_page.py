@@ -138,6 +138,20 @@ class Incident(PageCase):
         self.assertIn(PATH, self.run_js("return document.title"))
         self.assertEqual([one for one in self.browser.said() if "/explain?" not in one], [])
 
+    # The connection is told of only when it is gone, and when it is back the page has what is new.
+    def test_connection(self):
+        hour = bad_hour()
+        stub = self.open(hour)
+        self.assertTrue(self.run_js("return document.querySelector('#live').hidden"))
+        hour.refused = {"/events": (503, "too many pages\n"), "/state": (503, "no\n")}
+        stub.hang_up()
+        wait_for(lambda: not self.run_js("return document.querySelector('#live').hidden"), "the connection is gone")
+        self.assertIn("not connected", self.browser.text("#live"))
+        self.assertEqual(self.browser.text("#state strong"), "Unowned")
+        hour.states, hour.refused = {}, {}
+        wait_for(lambda: self.run_js("return document.querySelector('#live').hidden"), "the connection is back")
+        wait_for(lambda: self.browser.text("#state strong") == "Trouble", "the new state")
+
     # Where no pool has been found yet the page says so, and begins when there is one.
     def test_no_pool(self):
         hour = bad_hour()
