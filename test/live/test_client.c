@@ -30,15 +30,24 @@ TEST(test_nobody_listens) {
     close(fd);
 }
 
-/* Names that nobody knows: DIVVY_ERESOLVE when the time is over, with the names. */
+static atomic_int unknown_told;
+
+static void on_log(int level, const char *message, void *user) {
+    (void)user;
+    atomic_fetch_add(&unknown_told, level == DIVVY_LOG_WARN && strstr(message, "no host name of nobody.invalid:2181"));
+}
+
+/* Names that nobody knows: DIVVY_ERESOLVE when the time is over, with the names. The log has told of it, once. */
 TEST(test_unknown_names) {
     witness w;
     divvy_client_config config = witness_config(&w, "nobody.invalid:2181,nowhere.invalid");
+    config.on_log = on_log;
     divvy_client *client = open_with(&config);
     int64_t before_ms = dv_test_now_ms();
     ASSERT_FAILS(divvy_client_wait_connected(client, 1500), DIVVY_ERESOLVE, client, "nobody.invalid");
     assert_in_range(dv_test_now_ms() - before_ms, 1500, 1500 + PATIENCE_MS);
     assert_int_equal(divvy_client_state(client), DIVVY_CONNECTING);
+    assert_int_equal(atomic_load(&unknown_told), 1);
     divvy_client_close(client);
     witness_end(&w);
 }

@@ -325,12 +325,14 @@ static int posted(void) {
 }
 
 static char *answer;
+static int answer_error;
 static dv_hosts job_hosts;
 
-static void on_resolved(void *context, char *literals, char *refusals) {
+static void on_resolved(void *context, char *literals, char *refusals, int error) {
     assert_ptr_equal(context, &answer);
     assert_null(refusals);
     answer = literals;
+    answer_error = error;
 }
 
 static dv_job *start(const char *text, int delay_ms) {
@@ -393,17 +395,17 @@ TEST(test_job_dropped_when_done) {
     assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
 }
 
-/* A job that cannot resolve says so, goes on trying, and ends without a word when it is dropped; likewise one that has
- * not begun yet. */
-TEST(test_job_dropped_while_trying) {
+/* A job that cannot resolve says so. One that is dropped before it has begun ends without a word. */
+TEST(test_job_without_answer) {
     int before = threads();
-    dv_job *job = start("nobody.invalid", 0);
-    assert_true(DV_WAIT(dv_resolve_error(job) == DIVVY_ERESOLVE, PATIENCE_MS));
-    dv_job_drop(job);
+    start("nobody.invalid", 0);
+    assert_true(DV_WAIT(posted() == 1, PATIENCE_MS));
+    queue.event->run(queue.event, 0);
+    assert_null(answer);
+    assert_int_equal(answer_error, DIVVY_ERESOLVE);
     assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
-    assert_int_equal(posted(), 0);
-    job = start("127.0.0.1:9", 3600000);
-    assert_int_equal(dv_resolve_error(job), 0);
+    dv_job *job = start("127.0.0.1:9", 3600000);
+    assert_true(dv_resolve_waits(job));
     dv_job_drop(job);
     assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
     assert_int_equal(posted(), 0);

@@ -57,8 +57,9 @@ typedef struct dv_apache {
     divvy_session_state state; /* by the events that the loop has handled */
     int64_t opened_at;         /* when the handle was opened; 0: it has been connected since */
     dv_job *resolve_job, *tick_job;
-    bool tick_asked; /* once for each client: an ensemble has one tickTime */
-    char *servers;   /* the literals in use; NULL: none yet */
+    bool tick_asked;   /* once for each client: an ensemble has one tickTime */
+    char *servers;     /* the literals in use; NULL: none yet */
+    int resolve_error; /* why no host name had an address at the last look; 0: one had */
 
     dv_pending_list sent;    /* given to the native client and not answered yet */
     dv_pending_list waiting; /* held back: too many are under way */

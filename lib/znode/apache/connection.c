@@ -29,7 +29,7 @@ int dv_apache_random(dv_znode *znode, void *bytes, size_t count) {
     return 0;
 }
 
-enum { RESOLVE_AGAIN_MS = 5000, REFUSED_AGAIN_MS = 1000, SASL_AGAIN_MS = 1000, SILENT_MIN_MS = 1000 };
+enum { RESOLVE_AGAIN_MS = 5000, FAILED_AGAIN_MS = 1000, SASL_AGAIN_MS = 1000, SILENT_MIN_MS = 1000 };
 static void start_resolving(dv_apache *apache, int delay_ms);
 
 /* The native client takes no credentials after a failed attempt (ZOOKEEPER-800): then they wait for a connection. */
@@ -203,13 +203,23 @@ static void tell_refusals(dv_apache *apache, char *refusals) {
     apache->refusals = refusals;
 }
 
-static void on_resolved(void *context, char *literals, char *refusals) {
+/* Tells of names without an address, once for as long as they have none. */
+static void tell_unknown(dv_apache *apache, int error) {
+    char text[512];
+    snprintf(text, sizeof text, "no host name of %.400s can be resolved (%s): looking again each second",
+             apache->hosts.text, divvy_strerror(error));
+    if (error && !apache->resolve_error) say(apache, DIVVY_LOG_WARN, text);
+    apache->resolve_error = error;
+}
+
+static void on_resolved(void *context, char *literals, char *refusals, int error) {
     dv_apache *apache = context;
     assert(apache->resolve_job);
     apache->resolve_job = NULL;
+    tell_unknown(apache, refusals ? 0 : error);
     tell_refusals(apache, refusals);
-    if (!literals) { /* All were refused. They, or our files, may be mended. */
-        if (apache->state != DIVVY_CONNECTED) start_resolving(apache, REFUSED_AGAIN_MS);
+    if (!literals) { /* A name server, the servers, or our files may be mended. */
+        if (apache->state != DIVVY_CONNECTED) start_resolving(apache, FAILED_AGAIN_MS);
         return;
     }
     bool changed = !apache->servers || strcmp(apache->servers, literals) != 0;
@@ -280,7 +290,7 @@ void dv_apache_stats(const dv_znode *znode, divvy_stats *out) {
 
 static const char *get_servers(const dv_znode *znode, int *error) {
     const dv_apache *apache = (const dv_apache *)(const void *)znode;
-    *error = apache->resolve_job && !apache->servers && !apache->refusals ? dv_resolve_error(apache->resolve_job) : 0;
+    *error = apache->resolve_error;
     return apache->servers ? apache->servers : apache->hosts.text;
 }
 

@@ -13,7 +13,7 @@
 #include "base/threads.h"
 #include "znode/path.h"
 
-enum { RETRY_MS = 1000, HOSTS_MAX = 64, ADDRESSES_MAX = 4 * HOSTS_MAX };
+enum { HOSTS_MAX = 64, ADDRESSES_MAX = 4 * HOSTS_MAX };
 
 /* ---- connect strings ---- */
 
@@ -238,8 +238,8 @@ typedef struct {
     dv_resolved_fn done;
     void *context;
     char *literals, *refusals;
+    int error;
     atomic_bool waits; /* it has not begun to look */
-    atomic_int error;
 } resolve_job;
 
 static void free_job(dv_job *base) {
@@ -257,24 +257,18 @@ static void on_done(dv_job *base, int64_t now) {
     resolve_job *job = (resolve_job *)(void *)base;
     char *literals = job->literals, *refusals = job->refusals;
     dv_host *found = job->hosts.hosts;
-    assert(job->learns->count == job->hosts.count && (literals || refusals));
+    assert(job->learns->count == job->hosts.count && !literals == !!job->error);
     job->literals = job->refusals = NULL;
     job->hosts.hosts = job->learns->hosts;
     job->learns->hosts = found;
-    job->done(job->context, literals, refusals);
+    job->done(job->context, literals, refusals, job->error);
 }
 
 static void work(dv_job *base) {
     resolve_job *job = (resolve_job *)(void *)base;
     bool goes_on = !job->delay_ms || dv_job_sleep(base, job->delay_ms);
     atomic_store(&job->waits, false);
-    while (goes_on) {
-        int error;
-        job->literals = dv_hosts_resolve(&job->hosts, job->seed, job->tls, &job->refusals, &error);
-        atomic_store(&job->error, error);
-        if (job->literals || job->refusals) return;
-        goes_on = dv_job_sleep(base, RETRY_MS); /* A name server may know later what it does not now. */
-    }
+    if (goes_on) job->literals = dv_hosts_resolve(&job->hosts, job->seed, job->tls, &job->refusals, &job->error);
 }
 
 /* Returns false when an allocation fails. Only the addresses may be missing then. */
@@ -306,10 +300,6 @@ dv_job *dv_resolve_start(dv_hosts *hosts, uint64_t seed, dv_tls *tls, int delay_
     if (copy_hosts(&job->hosts, hosts)) return dv_job_start(&job->job) ? &job->job : NULL;
     free_job(&job->job);
     return NULL;
-}
-
-int dv_resolve_error(const dv_job *job) {
-    return atomic_load(&((const resolve_job *)(const void *)job)->error);
 }
 
 bool dv_resolve_waits(const dv_job *job) {

@@ -42,15 +42,13 @@ bool dv_hosts_are_literal(const dv_hosts *hosts);
  * DIVVY_ERESOLVE when no address is known, DIVVY_ECONNECTION when all were refused, or DIVVY_ENOMEM. */
 char *dv_hosts_resolve(dv_hosts *hosts, uint64_t seed, const dv_tls *tls, char **refusals, int *error);
 
-/* `done` owns what it is given. Over TLS, literals is NULL when all servers were refused. */
-typedef void (*dv_resolved_fn)(void *context, char *literals, char *refusals);
-/* Resolves in the background after delay_ms, then each second until an address is known, or all servers were refused.
- * `hosts` lives until `done`, by when it has learned them, or the drop. Returns NULL when memory or threads are out. */
+/* `done` owns what it is given. Where literals is NULL, `error` says why, as of dv_hosts_resolve(). */
+typedef void (*dv_resolved_fn)(void *context, char *literals, char *refusals, int error);
+/* Resolves once, in the background, after delay_ms. `hosts` lives until `done`, by when it has learned them, or the
+ * drop. Returns NULL when memory or threads are out. */
 dv_job *dv_resolve_start(dv_hosts *hosts, uint64_t seed, dv_tls *tls, int delay_ms, dv_sink sink, dv_resolved_fn done,
                          void *context);
-/* DIVVY_ERESOLVE once a try has failed, else 0. */
-int dv_resolve_error(const dv_job *job);
-/* Returns whether the first try has not begun yet. */
+/* Returns whether the look has not begun yet. */
 bool dv_resolve_waits(const dv_job *job);
 
 #endif
