@@ -142,12 +142,15 @@ def test_other_recipes(connect, path):
                 assert await party.members() == ["a"] == await client.party_members(path + "p")
                 await party.leave()
             elected = asyncio.Event()
-            election = client.election(path + "e", data="a", on_elected=lambda *_: elected.set())
-            election.stand()
-            await elected.wait()
-            while await election.leader() != divvy.Leader(election.token, b"a"):
-                await asyncio.sleep(0.005)
-            assert await election.candidates() == ["a"]
+            async with client.election(path + "e", data="a", on_elected=lambda *_: elected.set()) as election:
+                election.stand()
+                await elected.wait()
+                while await election.leader() != divvy.Leader(election.token, b"a"):
+                    await asyncio.sleep(0.005)
+                assert await election.candidates() == ["a"]
+            assert election.closed
+            with pytest.raises(divvy.Closed):
+                await election.__aenter__()
             registry = client.registry(path + "r")
             changes = registry.changes("web")
             entry = await registry.heartbeat({"role": "web", "load": 1, "ttl": 30})
@@ -160,6 +163,18 @@ def test_other_recipes(connect, path):
             assert await registry.purge_stale_services() == 0
             with pytest.raises(divvy.InvalidArgument, match="load"):
                 await registry.heartbeat({"role": "web", "ttl": 30})
+    run(main())
+
+
+# What a callback raises comes to the handler of the loop, and the client goes on.
+def test_callback_raises(connect, path):
+    async def main():
+        client, raised, told = await connect(), [], asyncio.Event()
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: (raised.append(context), told.set()))
+        async with client, client.election(path, on_elected=lambda *_: 1 / 0) as election:
+            election.stand()
+            await told.wait()
+            assert isinstance(raised[0]["exception"], ZeroDivisionError) and len(raised) == 1 and election.leads
     run(main())
 
 

@@ -1,8 +1,11 @@
 """Wrong arguments of everything that is public. SPDX-License-Identifier: Apache-2.0"""
 import asyncio
 import enum
+import functools
 import inspect
 import math
+import pydoc
+import re
 
 import pytest
 
@@ -12,6 +15,17 @@ from divvy import aio
 NOBODY = {"hosts": "127.0.0.1:1", "ensemble_tick_ms": 100, "on_log": lambda *_: None}
 TEXT = [b"x", 5, True, [], "a\0b", "\ud800"]
 HUGE = [1 << 40, -(1 << 40), 1 << 80, -(1 << 80)]
+
+
+class Called:
+    """What can be called, and then has to be awaited."""
+
+    async def __call__(self, *_):
+        """Does nothing."""
+
+    method = __call__
+
+
 
 # The wrong values of each kind of parameter. None stands in those that have no default.
 WRONG = {
@@ -24,7 +38,8 @@ WRONG = {
     "positive": ["3", b"3", 1.5, True, math.nan, *HUGE, 0, -1],
     "number": ["1", b"1", True, math.nan, math.inf, -math.inf, 1 << 2000],
     "seconds": ["1", b"1", True, math.nan, math.inf, -1, -1e-9, 1e13, 1 << 2000],
-    "function": [1, "f", b"f", []],
+    "function": [1, "f", b"f", [], asyncio.sleep, functools.partial(asyncio.sleep, 0), Called(), Called().method],
+    "work": [1, "f", b"f", []],
     "items": [None, 5, "ab", b"ab", {"a": 1}, [1], [None], [b"a"], ["a\0"], ["\ud800"], [""], [], ["a", "a"]],
     "some items": [None, 5, "ab", b"ab", {"a": 1}, [1], [None], [b"a"], ["a\0"], ["\ud800"]],
     "members": [None, 5, "ab", b"ab", {"a": 1}, [1], [None], [b"a"], ["a\0"], [], [divvy.Member(b"a")],
@@ -87,7 +102,7 @@ METHODS = {  # of each object: the parameters of those methods that have some
                     "prepared": {"item": "text"}, "set_items": {"items": "items"}, "set_weight": {"weight": "int"},
                     "wait_change": {"since_state_id": "int", **TIMEOUT}, "wait_for_acquire": TIMEOUT,
                     "finish": TIMEOUT, "leave": {"working": "flag", **TIMEOUT},
-                    "run": {"worker": "one function", "prepare": "function", "stop": "event", "signals": "choice",
+                    "run": {"worker": "one function", "prepare": "work", "stop": "event", "signals": "choice",
                             "restart": "word", "on_error": "word", "backoff": "some seconds",
                             "backoff_max": "some seconds", "hand_over": "flag", "finish_timeout": "some seconds"}},
 }
@@ -143,7 +158,7 @@ async def refused(call, table, failures):
 def check_complete(kind, methods):
     """Checks that the table has each method with parameters, and each parameter."""
     for name, method in inspect.getmembers(kind, inspect.isfunction):
-        if not name.startswith("_") and parameters(method):
+        if not name.startswith("_") and parameters(method) and name not in MADE:
             assert set(methods[name]) == parameters(method), f"{kind}.{name}"
 
 
@@ -223,6 +238,19 @@ def test_assign():
             await refused(function, table, failures)
         assert failures == [], "\n".join(failures)
     asyncio.run(main())
+
+
+# What makes an object on a client tells what it takes and makes, to help() and to editors.
+@pytest.mark.parametrize("package", [divvy, aio])
+def test_makers(package):
+    for name in MADE:
+        kind, made = getattr(package, name.capitalize()), getattr(package.Client, name)
+        signature = inspect.signature(made)
+        assert list(signature.parameters)[0] == "self" and signature.return_annotation is kind
+        assert list(signature.parameters.values())[1:] == list(inspect.signature(kind).parameters.values())[1:]
+        assert made.__doc__ == kind.__doc__ and made.__qualname__ == f"Client.{name}"
+        assert re.search(rf"\n \|  {name}\(self, (/, )?path:", pydoc.plain(pydoc.render_doc(package.Client)))
+        assert made.__module__ in (package.__name__, "divvy.client")
 
 
 # The tables have every enumeration's parameter, and every public class that takes arguments.

@@ -37,8 +37,8 @@ def begin(block, server, path, folder):
 # The page has these programs, and each runs here.
 def test_complete():
     assert [title for title, _ in BLOCKS] == ["A member of a pool", "A member of a pool", "Warnings, log, metrics",
-                                              "A lock", "A lock", "asyncio", "asyncio", "In kazoo's place",
-                                              "The same in Python"]
+                                              "A lock", "A lock", "An election", "asyncio", "asyncio",
+                                              "asyncio", "In kazoo's place", "The same in Python"]
     for title, block in BLOCKS:
         assert (HOSTS in block) is (title not in ("In kazoo's place", "The same in Python"))
 
@@ -59,12 +59,19 @@ def test_program(server, path, tmp_path, number):
                 assert item in items and int(token) > 0
                 seen.add(item)
             program.send_signal(signal.SIGTERM)
+        if ".election(" in block:
+            lines = [program.stdout.readline().split() for _ in range(2)]
+            assert lines[0] == lines[1] and lines[0][0] == "lead" and int(lines[0][1]) > 0, program.stderr.read()
+            program.send_signal(signal.SIGINT)
         out, err = program.communicate(timeout=DEADLINE_S)
-        assert program.returncode == 0, err
+        interrupted = title == "An election" and err.endswith("\nKeyboardInterrupt\n")
+        assert program.returncode == (-signal.SIGINT if interrupted else 0), err
     finally:
         program.kill()
         program.communicate()
-    if title == "Warnings, log, metrics":
+    if interrupted:
+        pass
+    elif title == "Warnings, log, metrics":
         assert "divvy_build_info" in out and out.rstrip().endswith("# EOF") and "INFO:divvy:" in err
     else:
         assert err == ""
@@ -74,7 +81,7 @@ def test_program(server, path, tmp_path, number):
 
 
 # Two members of the page's first program, and of the one for asyncio, share its items, and each has one worker.
-@pytest.mark.parametrize("number", [0, 5])
+@pytest.mark.parametrize("number", [0, 6])
 def test_two(server, path, tmp_path, number):
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:

@@ -13,7 +13,7 @@ from conftest import DEADLINE_S, ROOT, wait_for
 
 FOLDER = ROOT / "docs" / "examples" / "python"
 POOLS = ["pool_threads", "pool_asyncio", "pool_processes"]
-OTHERS = ["lock", "semaphore", "election", "registry"]
+OTHERS = ["lock", "semaphore", "election", "election_asyncio", "registry"]
 ITEMS = ["alpha", "beta", "gamma", "delta"]
 
 
@@ -159,10 +159,11 @@ def test_semaphore(begin, server, path):
 
 
 # One leads; it steps down when it is asked to; the other follows when the leader ends.
-def test_election(begin, server, path):
-    alice = begin("election", server.connect, path, "alice")
+@pytest.mark.parametrize("name", ["election", "election_asyncio"])
+def test_election(begin, server, path, name):
+    alice = begin(name, server.connect, path, "alice")
     alice.wait_line(r"I lead, under \d+")
-    bob = begin("election", server.connect, path, "bob")
+    bob = begin(name, server.connect, path, "bob")
     bob.wait_line("alice leads")
     bob.process.stdin.write("\n")
     bob.process.stdin.flush()

@@ -28,6 +28,7 @@ def work(job: divvy.Job) -> None:
 
 async def work_in_loop(job: aio.Job) -> None:
     assert_type(job.stop, asyncio.Event)
+    assert_type(await job.until_stop(asyncio.Queue[int]().get()), Optional[int])
 
 
 async def looped() -> None:
@@ -35,6 +36,8 @@ async def looped() -> None:
         assert_type(await lock.contenders(), List[str])
         async for view in client.partitioner("/a", ["b"]):
             assert_type(view, divvy.View)
+        async with client.election("/a") as election:
+            assert_type(election, aio.Election)
         await client.partitioner("/a", ["b"]).run(work_in_loop, grace=5)
         await client.partitioner("/a", ["b"]).run(work)  # type: ignore[arg-type]
         async for change in client.registry().changes("web"):

@@ -10,7 +10,6 @@ A member that is asked to end hands its items over. A job that does not end with
 set is canceled; its item waits until that is done. $SESSION_TIMEOUT_S is the session's timeout.
 """
 import asyncio
-import contextlib
 import logging
 import os
 import sys
@@ -31,8 +30,7 @@ async def work(job: aio.Job) -> None:
     print("begin", job.item, job.token, cache, flush=True)
     try:
         while job.owns():
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(job.stop.wait(), 0.2)  # a piece of work
+            await job.until_stop(asyncio.sleep(0.2))  # or the receive of a message, and then a piece of work
     finally:
         print("end", job.item, job.token, flush=True)
 

@@ -4,6 +4,7 @@ give. SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import enum
+import inspect
 import json
 import math
 from typing import Any, Callable, Iterable, List, Mapping, Optional, Type, TypeVar
@@ -94,9 +95,19 @@ def member(name: str, value: object, kind: Type[enum.Enum]) -> Any:
 
 def given(name: str, value: object, entry: Any) -> Any:
     """Returns the library's entry to a callback of the user's, or None where there is none."""
-    if value is not None and not callable(value):
+    if value is None:
+        return None
+    if not callable(value):
         raise _wrong(name, value, "a function, or None")
-    return None if value is None else entry
+    called(name, value)
+    return entry
+
+
+def called(name: str, value: object) -> Callable[..., Any]:
+    """Returns a callback of the user's. Nobody would await a coroutine."""
+    if inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(getattr(value, "__call__", None)):
+        raise _wrong(name, value, "a plain function, which in asyncio may start a task")
+    return function(name, value)
 
 
 def function(name: str, value: object) -> Callable[..., Any]:

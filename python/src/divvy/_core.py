@@ -16,6 +16,7 @@ from __future__ import annotations
 import _thread
 import atexit
 import functools
+import inspect
 import itertools
 import os
 import sys
@@ -302,10 +303,21 @@ class Maker(Generic[P, T]):
     """A method of a client that makes an object on it: `client.lock(path)` is `Lock(client, path)`."""
 
     def __init__(self, kind: Callable[Concatenate[Any, P], T]) -> None:
-        self._kind = kind
+        def make(self: Any, *arguments: P.args, **keywords: P.kwargs) -> T:
+            return kind(self, *arguments, **keywords)
+        own, *others = inspect.signature(kind).parameters.values()
+        setattr(make, "__signature__", inspect.Signature([own.replace(name="self", annotation=own.empty), *others],
+                                                         return_annotation=kind))
+        make.__doc__ = kind.__doc__
+        self._make: Any = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._make.__module__ = owner.__module__
+        self._make.__name__, self._make.__qualname__ = name, f"{owner.__qualname__}.{name}"
 
     def __get__(self, client: Any, owner: Any = None) -> Callable[P, T]:
-        return functools.partial(self._kind, client)
+        made: Callable[P, T] = self._make.__get__(client, owner)
+        return made
 
 
 def inside_callback(client: Any) -> bool:

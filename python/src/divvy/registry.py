@@ -6,7 +6,7 @@ import enum
 import json
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
-from divvy._arguments import as_json, encode, flag, given, maybe_encode, milliseconds, number
+from divvy._arguments import as_json, called, encode, flag, given, maybe_encode, milliseconds, number
 from divvy._cffi import ffi, lib
 from divvy._core import NULL, Config, Handle, callback, text
 from divvy.errors import InvalidArgument
@@ -59,9 +59,7 @@ class BaseRegistry(Handle):
 
     def watch(self, role: Optional[str], on_change: Callable[[Any, ServiceChange], object]) -> None:
         """Keeps a live view of a role, or of all (None), and calls `on_change(registry, ServiceChange)`."""
-        if not callable(on_change):
-            raise TypeError(f"on_change must be a function, and not {on_change!r}")
-        watch = _Watch(self, on_change)
+        watch = _Watch(self, called("on_change", on_change))
         self._call(lib.divvy_registry_watch, maybe_encode("role", role), lib.divvy_py_change, watch._user)
         self._watches[role] = watch
 

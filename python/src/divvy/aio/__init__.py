@@ -8,7 +8,7 @@ the registry's lookups, `finish()`) run in the loop's default executor, and serv
 """
 from divvy._core import Maker
 from divvy.aio._client import AsyncClient
-from divvy.aio._run import Job
+from divvy.aio._job import Job
 from divvy.aio._objects import Election, Lock, Partitioner, Party, Registry, Semaphore
 
 

@@ -19,7 +19,7 @@ from divvy.registry import BaseRegistry, Entry, ServiceChange, take_entry, tree,
 from divvy.semaphore import BaseSemaphore, Holder, holders
 
 if TYPE_CHECKING:
-    from divvy.aio._run import Job
+    from divvy.aio._job import Job
 
 T = TypeVar("T", bound="Held")
 
@@ -163,7 +163,10 @@ class Party(BaseParty, Waits):
 
 
 class Election(BaseElection, Waits):
-    """One candidate at a path, or an observer: :class:`divvy.Election`. Its callbacks run in the loop."""
+    """One candidate at a path, or an observer: :class:`divvy.Election`. `async with` closes it at the block's end.
+
+    Its callbacks run in the loop, and are plain functions: they start the work, as a task, and cancel it.
+    """
 
     async def leader(self, timeout: Optional[float] = None) -> Optional[Leader]:
         """Returns who leads, or None."""
@@ -178,6 +181,13 @@ class Election(BaseElection, Waits):
     async def ask_step_down(self, timeout: Optional[float] = None) -> None:
         """Asks the one that leads to step down, and waits until it does not lead."""
         await self._run(wait, lib.divvy_election_ask_step_down, milliseconds(timeout))
+
+    async def __aenter__(self) -> Election:
+        self._use()
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        self.close()
 
 
 class Registry(BaseRegistry, Waits):

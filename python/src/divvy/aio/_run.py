@@ -7,15 +7,12 @@ import inspect
 from typing import Any, Callable, Coroutine, Dict, Optional, Set, Tuple
 
 from divvy._arguments import event, seconds
-from divvy._jobs import BaseJob, BaseRun, Options, Place, WrongWorker, check, say_unfinished
+from divvy._jobs import BaseRun, Options, Place, WrongWorker, check, say_unfinished
 from divvy._signals import Signals
+from divvy.aio._job import Job
 from divvy.aio._objects import Partitioner
 from divvy.errors import Error, WrongState
 from divvy.partitioner import Item
-
-
-class Job(BaseJob[asyncio.Event]):
-    """One call of a worker, by `divvy.aio.Partitioner.run()`. `stop` is an asyncio.Event."""
 
 
 async def run(partitioner: Partitioner, worker: object, prepare: object, stop: object, grace: object, signals: object,
@@ -107,7 +104,7 @@ class Run(BaseRun):
         self._wake.clear()
 
     def _begin(self, place: Place, item: Item, prepared: Any) -> None:
-        job = Job(self._p, item.item, item.token, asyncio.Event(), prepared)
+        job = Job(self._p, item.item, item.token, prepared)
         place.job = job
         self._tasks[job] = self._start_task(_call(self._o.worker, job), functools.partial(self._worker_ended, place))
 
