@@ -38,9 +38,7 @@ class Hour:
     """A pool whose members are named the same each time, and its page."""
 
     def __init__(self, browser):
-        self.browser, self.members = browser, []
-        Setting.zookeeper.ensure_path(POOL + "/party")
-        self.served = Serve("--path", POOL, "--root", ROOT + "/locks-of-all")
+        self.browser, self.members, self.served = browser, [], None
 
     def start(self, kind, name, *options, **more):
         self.members.append(kind(POOL, name, ITEMS, *options, **more))
@@ -50,8 +48,11 @@ class Hour:
         wait_for(lambda: {key: self.served.pool()[key] for key in figures} == figures, what, self.served.pool())
 
     def make_quiet(self):
-        """Five members that came one after the other. All items have their owner."""
-        for number in (1, 2, 3):
+        """Five members that came one after the other. All items have their owner, and had one from the beginning."""
+        first = self.start(DivvyMember, "worker-1", "--session-timeout", SILENT)
+        wait_for(lambda: len(first.owned) == len(ITEMS), "the first member")
+        self.served = Serve("--path", POOL, "--root", ROOT + "/locks-of-all")
+        for number in (2, 3):
             self.start(DivvyMember, "worker-%d" % number, "--session-timeout", SILENT)
             self.wait("a member more", members=number, least=len(ITEMS) // number, most=len(ITEMS) // number)
         self.away = self.start(DivvyMember, "worker-4", "--rejoin-delay", "10m")
@@ -101,7 +102,8 @@ class Hour:
             fire(signal.SIGCONT, member.process.pid)
             fire(signal.SIGKILL, member.process.pid)
             member.stop()
-        self.served.end()
+        if self.served:
+            self.served.end()
         Setting.zookeeper.set_acls(CLOSED, OPEN_ACL_UNSAFE)
         Setting.zookeeper.delete(ROOT, recursive=True)
 
