@@ -46,6 +46,7 @@ class Hour:
         self.findings, self.holdups, self.changes, self.events, self.explained = [], [], [], [], {}
         self.samples = [[self.started, items, 0, 0, members]]
         self.generation, self.refused, self.paths, self.other_pools = 3, {}, [PATH], []
+        self.held = None  # an event that the answer for the state waits for
 
     def change(self, ms, reason, joined=(), left=(), died=(), moved=4, took=1200):
         named = [{"name": name, "seen_ms": 120, "session": "0x1"} for name in died]
@@ -195,6 +196,8 @@ class Stub:
             self.stream(request)
             return
         status, told = self.hour.answer(url.path, dict(urllib.parse.parse_qsl(url.query)))
+        if url.path == "/state" and self.hour.held:
+            self.hour.held.wait()
         if isinstance(told, str):
             self.send(request, status, "text/plain; charset=utf-8", told.encode())
         else:
@@ -226,6 +229,10 @@ class Stub:
         """Tells all pages of a change."""
         for stream in self.streams:
             stream.put(change)
+
+    def all_told(self):
+        """Whether all changes have been sent."""
+        return all(stream.empty() for stream in self.streams)
 
     def hang_up(self):
         """Ends the streams of all pages."""

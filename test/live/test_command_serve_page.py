@@ -6,6 +6,7 @@ test_command_serve_browser.py has the page with the real divvy serve. SPDX-Licen
 usage: test_command_serve_page.py BUILD_FOLDER [TEST...]     a TEST is a name such as Incident.test_bad_hour
 """
 import re
+import threading
 import urllib.parse
 
 from command_harness import main, wait_for
@@ -162,8 +163,16 @@ class Incident(PageCase):
         wait_for(lambda: "No pool has been found yet" in self.browser.text("#state"), "no pool")
         self.assertIn("no pool to examine", self.browser.text("#findings"))
         hour.paths = [PATH]
+        well, hour.states = hour.states, {}
+        hour.held = threading.Event()  # What changes while the state is on its way is not lost.
         stub.tell(pool_count=1, more_pools=0)
-        wait_for(lambda: self.browser.text("#state strong") == "Unowned", "the pool")
+        wait_for(lambda: stub.asked[-1] == "/state", "the question for the state")
+        hour.states = well
+        stub.tell(pool=0, ms=hour.now, figures={"unowned": 2, "moving": 1, "state": "unowned"})
+        stub.tell(pool=0, ms=hour.now, figures={"items": 13})
+        wait_for(stub.all_told, "the changes are under way")
+        hour.held.set()
+        wait_for(lambda: "2 of 13 items have no owner" in self.browser.text("#state"), "the pool")
         wait_for(lambda: "kill 4711" in self.browser.text("#findings"), "its findings")
 
 

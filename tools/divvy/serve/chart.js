@@ -36,11 +36,10 @@ export function drawAxis(svg, scale, height) {
 export function drawUnknown(svg, scale, height) {
   if (model.started_ms <= scale.from) return;
   const width = scale.x(Math.min(scale.to, model.started_ms)) - scale.left;
-  svg.append(shape("rect", {class: "before", x: scale.left, y: 0, width, height}, undefined, "before divvy serve began"));
-  if (width > 170) {
-    svg.append(shape("text", {class: "tick", x: scale.left + width / 2, y: height / 2 + 4, "text-anchor": "middle"},
-                     "before divvy serve began"));
-  }
+  const text = "before divvy serve began";
+  svg.append(shape("rect", {class: "before", x: scale.left, y: 0, width, height}, undefined, text));
+  const middle = {class: "tick", x: scale.left + width / 2, y: height / 2 + 4, "text-anchor": "middle"};
+  if (width > 170) svg.append(shape("text", middle, text));
 }
 
 // Marks the moment of the past that is shown.
@@ -96,9 +95,10 @@ function area(samples, scale, end, lower, upper) {
 
 function drawLevels(svg, scale, y, most) {
   for (const level of most > 1 ? [0, most / 2, most] : [0, most]) {
-    svg.append(shape("line", {class: "axis", x1: scale.left, x2: scale.left + scale.width, y1: y(level), y2: y(level)}));
-    if (Number.isInteger(level))
-      svg.append(shape("text", {class: "tick", x: scale.left - 8, y: y(level) + 4, "text-anchor": "end"}, number(level)));
+    const at = y(level);
+    svg.append(shape("line", {class: "axis", x1: scale.left, x2: scale.left + scale.width, y1: at, y2: at}));
+    if (!Number.isInteger(level)) continue;
+    svg.append(shape("text", {class: "tick", x: scale.left - 8, y: at + 4, "text-anchor": "end"}, number(level)));
   }
 }
 
@@ -120,7 +120,8 @@ function tell(svg, samples, end) {
     : "nothing is known of this time");
 }
 
-// Draws how many items were unowned, and moving: disjoint, so that they can be stacked. `marks` are changes of the plan.
+// Draws how many items were unowned, and moving: disjoint, so that they can be stacked. `marks` are changes of the
+// plan.
 export function drawCounts(svg, samples, range, marks) {
   const scale = scaleOf(svg, range), end = Math.min(range.to, now());
   prepare(svg, scale, HEIGHT);
@@ -137,7 +138,8 @@ export function drawCounts(svg, samples, range, marks) {
   }
   if (!within.some((s) => s[2] + s[3]) && model.started_ms <= scale.from) {
     const text = within.length ? "no item was unowned or moving in this time" : "nothing is known of this time";
-    svg.append(shape("text", {class: "tick", x: scale.left + scale.width / 2, y: HEIGHT / 2, "text-anchor": "middle"}, text));
+    const middle = {class: "tick", x: scale.left + scale.width / 2, y: HEIGHT / 2, "text-anchor": "middle"};
+    svg.append(shape("text", middle, text));
   }
   for (const mark of marks.filter((m) => m.ms >= scale.from && m.ms <= scale.to).slice(-60)) {
     const x = scale.x(mark.ms);
@@ -155,5 +157,6 @@ export function drawCounts(svg, samples, range, marks) {
 export function readout(samples, ms) {
   const sample = sampleAt(samples, ms);
   if (!sample || ms > now()) return "";
-  return `${whenText(ms, now())}: ${number(sample[2])} unowned, ${number(sample[3])} moving of ${count(sample[1], "item")}`;
+  const [, items, unowned, moving] = sample;
+  return `${whenText(ms, now())}: ${number(unowned)} unowned, ${number(moving)} moving of ${count(items, "item")}`;
 }

@@ -2,7 +2,8 @@
 
 export const HUES = 8, PATTERNS = 4, LOOKS = HUES * PATTERNS;
 
-// The looks that owners have: name -> 0 to LOOKS - 1, the hue and, HUES apart, the pattern. Kept while the page is open.
+// The looks that owners have: name -> 0 to LOOKS - 1, the hue and, HUES apart, the pattern. Kept while the page is
+// open.
 const looks = new Map();
 
 // Who must look different from whom: owner -> owner -> how much it matters.

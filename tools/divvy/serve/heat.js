@@ -8,7 +8,10 @@ const glyphs = {stale: "!", absent: "×", gone: "×", away: "×", fenced: "#", d
 const glyphOf = (state) => state ? glyphs[state] ?? "?" : "";
 let told = null, byLoad = false, choose = () => {};
 
-const memberOf = ([name, items, planned, state, weight, zone, load]) => ({name, items, planned, state, weight, zone, load});
+function memberOf([name, items, planned, state, weight, zone, load]) {
+  return {name, items, planned, state, weight, zone, load};
+}
+
 const isLoad = (load) => typeof load === "number";
 
 // The share that is fair for a member: what the plan gives it, or its part by weight.
@@ -18,7 +21,8 @@ function shareOf(member, fair, weight) {
 
 // One of seven shades, from nothing to more than twice the fair share; the fourth is the fair one.
 function shadeOf(ratio) {
-  return ratio === 0 ? 0 : ratio <= 0.5 ? 1 : ratio < 0.9 ? 2 : ratio <= 1.1 ? 3 : ratio <= 1.5 ? 4 : ratio <= 2 ? 5 : 6;
+  const shade = [0, 0.5, 0.8999, 1.1, 1.5, 2].findIndex((most) => ratio <= most);
+  return shade < 0 ? 6 : shade;
 }
 
 // Sizes of cells: wide ones with names for few members, squares for many.
@@ -41,8 +45,8 @@ function textsOf(member, layout, x, y, shade) {
     const label = middle(member.name, Math.floor((layout.cell - 14) / 7.2));
     return [shape("text", {class: `heat-name s${shade}`, x: x + 7, y: y + 16}, label),
             shape("text", {class: `heat-value s${shade}`, x: x + 7, y: y + 34}, text),
-            glyph ? shape("text", {class: `heat-glyph s${shade}`, x: x + layout.cell - 8, y: y + 34, "text-anchor": "end"},
-                          `${glyph} ${member.state}`) : null];
+            glyph ? shape("text", {class: `heat-glyph s${shade}`, x: x + layout.cell - 8, y: y + 34,
+                                   "text-anchor": "end"}, `${glyph} ${member.state}`) : null];
   }
   const shown = glyph && layout.cell < 34 ? glyph : glyph ? `${glyph}${text}` : text;
   if (layout.cell < 12 || shown.length * 6.8 > layout.cell - 2) return [];
@@ -51,7 +55,8 @@ function textsOf(member, layout, x, y, shade) {
 }
 
 function describe(member, share) {
-  const parts = [`${member.name}: ${count(member.items, "item")}, ${number(Math.round(share * 10) / 10)} would be fair`];
+  const fair = number(Math.round(share * 10) / 10);
+  const parts = [`${member.name}: ${count(member.items, "item")}, ${fair} would be fair`];
   if (member.planned !== null && member.planned !== undefined) parts.push(`planned ${number(member.planned)}`);
   if (isLoad(member.load)) parts.push(`load ${number(member.load)}`);
   if (member.zone) parts.push(`zone ${member.zone}`);
@@ -62,20 +67,22 @@ function describe(member, share) {
 function draw() {
   const svg = $("heat-map"), width = svg.clientWidth || 900;
   const members = told.members.map(memberOf);
-  const layout = layoutOf(members.length, width);
+  const layout = layoutOf(members.length, width - 2);
   const weights = members.filter((m) => m.weight).map((m) => m.weight);
   const weight = weights.length ? weights.reduce((a, b) => a + b, 0) / weights.length : 1;
   const loads = members.filter((m) => isLoad(m.load)).map((m) => m.load);
   const load = loads.length ? loads.reduce((a, b) => a + b, 0) / loads.length : 0;
   const made = document.createDocumentFragment();
   members.forEach((member, i) => {
-    const x = i % layout.columns * (layout.cell + GAP) + 1, y = Math.floor(i / layout.columns) * (layout.height + GAP) + 1;
+    const x = i % layout.columns * (layout.cell + GAP) + 1;
+    const y = Math.floor(i / layout.columns) * (layout.height + GAP) + 1;
     const share = shareOf(member, told.fair, weight);
     const ratio = byLoad ? (load ? (member.load ?? 0) / load : 0) : share ? member.items / share : member.items ? 3 : 1;
     const shade = shadeOf(ratio);
     const cell = shape("g", {class: `cell ${member.state ? "odd" : ""}`}, undefined, describe(member, share));
     cell.dataset.member = member.name;
-    cell.append(shape("rect", {class: `s${shade}`, x, y, width: layout.cell, height: layout.height, rx: layout.wide ? 5 : 2}),
+    cell.append(shape("rect", {class: `s${shade}`, x, y, width: layout.cell, height: layout.height,
+                               rx: layout.wide ? 5 : 2}),
                 ...textsOf(member, layout, x, y, shade).filter(Boolean));
     made.append(cell);
   });
@@ -92,7 +99,8 @@ function drawLegend() {
   for (const [, , , state] of told.members) if (state) states.set(state, (states.get(state) ?? 0) + 1);
   $("heat-legend").replaceChildren(
     ...words.map(([shade, word]) => element("span", {}, element("span", {class: `key ${shade}`}), word)),
-    ...[...states].map(([state, n]) => element("span", {class: "member-state"}, `${glyphOf(state)} ${state}: ${number(n)}`)));
+    ...[...states].map(([state, n]) =>
+      element("span", {class: "member-state"}, `${glyphOf(state)} ${state}: ${number(n)}`)));
 }
 
 // Draws again what was told last, as after a change of the width.

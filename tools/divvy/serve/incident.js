@@ -1,4 +1,5 @@
-// The first screen of the bad hour: what is wrong, who holds whom up, what changed last. SPDX-License-Identifier: Apache-2.0
+// The first screen of the bad hour: what is wrong, who holds whom up, what changed last.
+// SPDX-License-Identifier: Apache-2.0
 import {$, age, button, copyable, element, icon, isNarrow, link, nameOf, quiet, refill, unknown} from "./dom.js";
 import {ask, now, pool, time, view} from "./model.js";
 import {count, number, remedyParts, shortText, whenText} from "./text.js";
@@ -10,7 +11,9 @@ let found = null, foundError = null, holdups = null, holdupsError = null, change
 let drawn = "", actions = {};
 
 export const findings = () => found;
-export const planChanges = () => (changes ?? []).map((c) => ({ms: Date.parse(c.at) || 0, text: `plan ${c.generation}: ${c.reason}`}));
+const timeOf = (change) => Date.parse(change.at) || 0;
+const markOf = (change) => ({ms: timeOf(change), text: `plan ${change.generation}: ${change.reason}`});
+export const planChanges = () => (changes ?? []).map(markOf);
 
 export function makeIncident(given) {
   actions = given;
@@ -43,7 +46,8 @@ function findingOf(f) {
   const [kind, word] = levels[f.level];
   const made = element("li", {class: `finding ${kind}`});
   made.dataset.check = f.check;
-  const where = f.where && f.where !== pool()?.path ? element("span", {class: "where"}, nameOf(f.where, 40), ": ") : null;
+  const elsewhere = f.where && f.where !== pool()?.path;
+  const where = elsewhere ? element("span", {class: "where"}, nameOf(f.where, 40), ": ") : null;
   made.append(element("p", {class: "finding-head"}, icon(kind), element("strong", {class: "level"}, word), " ", where,
                       element("span", {class: "what"}, f.what)));
   if (f.why) made.append(element("p", {class: "why"}, f.why));
@@ -62,8 +66,8 @@ function notesOf(notes) {
 function drawFindings() {
   const target = $("findings-list");
   if (!found) {
-    refill(target, !pool() ? quietLine("There is no pool to examine.") : foundError ? unknown("What is wrong is", foundError)
-                              : waiting("being examined"));
+    refill(target, !pool() ? quietLine("There is no pool to examine.")
+      : foundError ? unknown("What is wrong is", foundError) : waiting("being examined"));
     $("findings-note").textContent = "";
     $("findings").className = "panel incident";
     return;
@@ -74,9 +78,10 @@ function drawFindings() {
   $("findings-note").replaceChildren("examined ", age(found.read_at_ms), " ago");
   const [shown, more] = fewer(wrong, isNarrow() ? 2 : 4, "findings", drawFindings);
   const none = pool()?.unowned
-    ? element("p", {class: "calm-line"}, icon("wait"), "Nothing else was found: the items without an owner are on their way, or wait.")
-    : element("p", {class: "calm-line"}, icon("good"), "Nothing is wrong.");
-  refill(target, wrong.length ? element("ul", {class: "findings"}, ...shown.map(findingOf)) : none, more, notesOf(notes));
+    ? calmLine("wait", "Nothing else was found: the items without an owner are on their way, or wait.")
+    : calmLine("good", "Nothing is wrong.");
+  const list = wrong.length ? element("ul", {class: "findings"}, ...shown.map(findingOf)) : none;
+  refill(target, list, more, notesOf(notes));
 }
 
 // Asks what is wrong, and shows it; draws again only if something has changed.
@@ -99,16 +104,18 @@ export async function showFindings() {
 // ---- who holds whom up ----
 
 function holdupOf(h) {
-  const waiter = h.waiter === null ? quiet("nobody: no plan gives it on") : link(h.waiter, () => actions.member(h.waiter), NAME_MOST);
+  const member = (name) => link(name, () => actions.member(name), NAME_MOST);
+  const waiter = h.waiter === null ? quiet("nobody: no plan gives it on") : member(h.waiter);
+  const first = link(h.first, () => actions.item(h.first), NAME_MOST);
   const since = h.since_ms ? element("span", {class: "since"}, "for ", age(h.since_ms)) : null;
   return element("li", {class: "holdup"},
-                 element("span", {class: "pair"}, link(h.holder, () => actions.member(h.holder), NAME_MOST),
+                 element("span", {class: "pair"}, member(h.holder),
                          element("span", {class: "arrow"}, element("span", {class: "hidden"}, " holds up "),
                                  element("span", {"aria-hidden": "true"}, " → ")), waiter),
-                 element("span", {class: "held"}, count(h.items, "item"), ", ", link(h.first, () => actions.item(h.first), NAME_MOST)),
-                 since);
+                 element("span", {class: "held"}, count(h.items, "item"), ", ", first), since);
 }
 
+const calmLine = (kind, text) => element("p", {class: "calm-line"}, icon(kind), text);
 const quietLine = (text) => element("p", {class: "calm-line quiet"}, text);
 const waiting = (text) => element("p", {class: "unknown"}, icon("wait"), text);
 
@@ -118,7 +125,7 @@ function drawHoldups() {
   const total = rows.reduce((sum, h) => sum + h.items, 0);
   $("holdups-note").textContent = rows.length ? `${count(total, "item")} ${total === 1 ? "waits" : "wait"}` : "";
   const none = !pool() ? quietLine("There is no pool.") : holdupsError ? unknown("Who holds whom up is", holdupsError)
-    : holdups ? element("p", {class: "calm-line"}, icon("good"), "Nobody holds anybody up.") : waiting("being asked for");
+    : holdups ? calmLine("good", "Nobody holds anybody up.") : waiting("being asked for");
   refill($("holdups-list"), rows.length ? element("ul", {class: "rows"}, ...shown.map(holdupOf)) : none, more);
 }
 
@@ -137,9 +144,9 @@ export async function showHoldups() {
 
 // ---- what changed last ----
 
-function whoOf(word, kind, who, died) {
+function whoOf(word, who, died) {
   if (!who?.count) return null;
-  const made = element("span", {class: `who ${kind}`}, element("span", {class: "sign"}, `${word} `));
+  const made = element("span", {class: "who"}, element("span", {class: "sign"}, `${word} `));
   who.names.slice(0, 3).forEach((name, i) => {
     const dead = died?.find((d) => d.name === name);
     made.append(i ? ", " : "", nameOf(name, NAME_MOST), dead ? element("strong", {class: "died"}, " died") : "");
@@ -155,13 +162,13 @@ function tookOf(c) {
 }
 
 function changeOf(c) {
-  const ms = Date.parse(c.at) || 0;
-  const when = ms ? button(whenText(ms, now()), () => actions.moment(ms), "link when", {title: "Show the pool at this moment"})
-                  : quiet("?");
-  const took = tookOf(c), moved = c.moved === null ? null : element("span", {class: "moved"}, `${number(c.moved)} moved`);
+  const ms = timeOf(c), title = "Show the pool at this moment";
+  const when = ms ? button(whenText(ms, now()), () => actions.moment(ms), "link when", {title}) : quiet("?");
+  const took = tookOf(c), known = c.moved !== null;
+  const moved = known ? element("span", {class: "moved"}, `${number(c.moved)} moved`) : null;
   return element("li", {class: "change"}, when,
                  element("span", {class: "reason"}, element("strong", {}, c.reason), quiet(` plan ${c.generation}`)),
-                 element("span", {class: "people"}, whoOf("came", "came", c.joined), whoOf("went", "went", c.left, c.left?.died)),
+                 element("span", {class: "people"}, whoOf("came", c.joined), whoOf("went", c.left, c.left?.died)),
                  element("span", {class: "effect"}, moved, moved && took ? ", " : null, took));
 }
 
@@ -178,7 +185,7 @@ const hasPlan = (p) => Boolean(p.generation || p.unusable);
 
 function drawChanges() {
   const known = changes ?? [];
-  const newest = known.filter((c) => time.moment === null || (Date.parse(c.at) || 0) <= time.moment).toReversed();
+  const newest = known.filter((c) => time.moment === null || timeOf(c) <= time.moment).toReversed();
   const [shown, more] = fewer(newest, isNarrow() ? 2 : 5, "changes", drawChanges);
   $("changes-title").textContent = time.moment === null ? "What changed last" : "What had changed by then";
   refill($("changes-list"), newest.length ? element("ul", {class: "rows"}, ...shown.map(changeOf)) : noChanges(), more);

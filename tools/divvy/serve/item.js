@@ -16,10 +16,12 @@ function planOf(plan) {
           ...(plan.in_force ? to : [", not in force"])];
 }
 
+const strayOf = (place) => place && !place.in_party ? quiet(", not in the party") : "";
+
 function queueOf(queue) {
   if (queue.length < 2) return [];
   const places = queue.slice(1, 21).map((place) =>
-    element("li", {}, nameOf(place.member), `, for ${durationText(place.age_ms)}`, place.in_party ? "" : quiet(", not in the party")));
+    element("li", {}, nameOf(place.member), `, for ${durationText(place.age_ms)}`, strayOf(place)));
   if (queue.length > 21) places.push(element("li", {class: "quiet"}, `and ${number(queue.length - 21)} more`));
   return fact("Waiting", element("ol", {class: "queue"}, ...places));
 }
@@ -31,7 +33,7 @@ function showExplained(told) {
     element("p", {class: "explained-state"}, badge(told.state)),
     ...sentences.map(([word, text]) => element("p", {class: "sentence"}, element("strong", {}, word), " ", text)));
   const first = told.queue[0];
-  const owner = told.owner ? [nameOf(told.owner), first && !first.in_party ? quiet(", not in the party") : ""] : [nobody()];
+  const owner = told.owner ? [nameOf(told.owner), strayOf(first)] : [nobody()];
   const facts = [...fact("Owner", ...owner), ...(told.owner && first ? fact("Token", first.token) : []),
                  ...fact("Plan", ...planOf(told.plan)), ...queueOf(told.queue)];
   $("item-facts").replaceChildren(...facts);
@@ -39,10 +41,12 @@ function showExplained(told) {
 
 // Sets what the table knows, while explain has not answered, or cannot.
 function showKnown(row) {
+  const since = row.seen ? "So for" : row.owner ? "In the queue for" : "Its directory made";
   $("item-facts").replaceChildren(
-    ...fact("State", row.state ? badge(row.state) : quiet("there no longer")), ...fact("Owner", row.owner ? nameOf(row.owner) : nobody()),
+    ...fact("State", row.state ? badge(row.state) : quiet("there no longer")),
+    ...fact("Owner", row.owner ? nameOf(row.owner) : nobody()),
     ...(row.next ? fact("Goes to", nameOf(row.next)) : []),
-    ...(row.since_ms ? fact(row.seen ? "So for" : row.owner ? "In the queue for" : "Its directory made", age(row.since_ms)) : []));
+    ...(row.since_ms ? fact(since, age(row.since_ms)) : []));
 }
 
 async function explain(item) {

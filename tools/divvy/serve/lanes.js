@@ -36,8 +36,8 @@ export function spansOf(events, {from, to}) {
 
 function pattern(id, look) {
   const hue = look % HUES, kind = Math.floor(look / HUES);
-  const made = shape("pattern", {id, width: 8, height: 8, patternUnits: "userSpaceOnUse",
-                                 patternTransform: kind === 1 ? "rotate(45)" : kind === 2 ? "rotate(-45)" : "rotate(0)"});
+  const turn = kind === 1 ? "rotate(45)" : kind === 2 ? "rotate(-45)" : "rotate(0)";
+  const made = shape("pattern", {id, width: 8, height: 8, patternUnits: "userSpaceOnUse", patternTransform: turn});
   made.append(shape("rect", {class: `o${hue}`, width: 8, height: 8}));
   if (kind === 3) made.append(shape("circle", {class: "weave", cx: 4, cy: 4, r: 1.6}));
   else made.append(shape("rect", {class: "weave", width: 2, height: 8}));
@@ -59,7 +59,8 @@ function fill(svg, rect, look, used) {
 function drawSpan(svg, span, scale, y, looks, used) {
   const left = scale.x(Math.max(span.from, scale.from)), width = Math.max(1.5, scale.x(span.to) - left);
   const who = span.owner ?? "nobody";
-  const title = `${who}, ${whenText(span.from, now())} to ${whenText(span.to, now())}, ${durationText(span.to - span.from)}`;
+  const [from, to] = [whenText(span.from, now()), whenText(span.to, now())];
+  const title = `${who}, ${from} to ${to}, ${durationText(span.to - span.from)}`;
   const look = looks.get(span.owner) ?? 0;
   const rect = shape("rect", {x: left, y: y + 2, width, height: LANE - 5, rx: 3}, undefined, title);
   if (span.owner === null) rect.setAttribute("class", "gap");
@@ -83,7 +84,8 @@ export function drawLanes(svg, lanes, range) {
   drawUnknown(svg, scale, height);
   lanes.forEach((lane, i) => {
     const most = Math.floor((scale.left - 10) / 6.9);
-    if (lane.name) svg.append(shape("text", {class: "name", x: 0, y: LANE * i + 15}, middle(lane.name, most), lane.name));
+    const place = {class: "name", x: 0, y: LANE * i + 15};
+    if (lane.name) svg.append(shape("text", place, middle(lane.name, most), lane.name));
     for (const span of lane.spans) drawSpan(svg, span, scale, LANE * i, looks, used);
   });
   for (const [id, look] of used) defs.append(pattern(id, look));

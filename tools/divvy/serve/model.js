@@ -1,8 +1,8 @@
 // What the page knows, and what it shows. SPDX-License-Identifier: Apache-2.0
 import {durationText} from "./text.js";
 
-export const model = {pools: [], locks: 0, services: 0, sequence: 0, offset_ms: 0, root: "", started_ms: 0, trouble: null,
-                      connected: false};
+export const model = {pools: [], locks: 0, services: 0, sequence: 0, offset_ms: 0, root: "", started_ms: 0,
+                      trouble: null, connected: false};
 export const view = {pool: 0, tab: "items", offset: 0, owner: ""};
 
 // The time that is shown. `span` 0 is all there is; `end` null is now, and follows it; `moment` null is now, too.
@@ -63,7 +63,8 @@ export function readAddress() {
 
 // Asks divvy serve. Throws an error whose message says why there is no answer.
 export async function ask(path, question = {}) {
-  const query = new URLSearchParams(Object.entries(question).filter(([, value]) => value !== "" && value !== undefined));
+  const asked = Object.entries(question).filter(([, value]) => value !== "" && value !== undefined);
+  const query = new URLSearchParams(asked);
   const answer = await fetch(query.size ? `${path}?${query}` : path);
   if (answer.ok) return answer.json();
   const why = (await answer.text()).trim();
@@ -91,7 +92,7 @@ export function paced(action, pause) {
     }
   };
   const soon = () => {
-    timer ??= setTimeout(start, Math.max(0, last + (typeof pause === "function" ? pause() : pause) - performance.now()));
+    timer ??= setTimeout(start, Math.max(0, last + pause - performance.now()));
   };
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && wanted) soon();

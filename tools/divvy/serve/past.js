@@ -48,8 +48,8 @@ export const sampleThen = () => time.moment === null ? null : sampleAt(samples, 
 
 async function askEvents() {
   const asked = view.pool, {from, to} = shown();
-  const question = {table: "timeline", pool: asked, text: $("text").value, limit: EVENTS_ASKED, from: Math.max(0, Math.round(from)),
-                    to: Math.ceil(to)};
+  const question = {table: "timeline", pool: asked, text: $("text").value, limit: EVENTS_ASKED,
+                    from: Math.max(0, Math.round(from)), to: Math.ceil(to)};
   try {
     const answer = await ask("/rows", question);
     if (asked !== view.pool) return;

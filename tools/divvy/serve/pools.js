@@ -17,8 +17,8 @@ export function poolBadge(state) {
 
 function rowOf(row) {
   const cell = (head, ...content) => element("td", {"data-head": head, role: "cell"}, ...content);
-  const count = (head, n, kind) => element("td", {"data-head": head, role: "cell", class: `number ${n ? kind ?? "" : "zero"}`},
-                                           number(n));
+  const count = (head, n, kind = "") =>
+    element("td", {"data-head": head, role: "cell", class: `number ${n ? kind : "zero"}`}, number(n));
   const name = row.pool === view.pool ? nameOf(row.path) : link(row.path, () => choose(row.pool));
   return element("tr", {role: "row", ...(row.pool === view.pool ? {"aria-current": "true"} : {})}, cell("", name),
                  cell("State", poolBadge(row.state)), count("Members", row.members), count("Items", row.items),
@@ -32,12 +32,14 @@ function draw() {
   const heads = ["Pool", "State", "Members", "Items", "Unowned", "Moving", "Changed"];
   const head = element("tr", {role: "row"}, ...heads.map((text, i) =>
     element("th", {scope: "col", role: "columnheader", ...(i > 1 && i < 6 ? {class: "number"} : {})}, text)));
-  const table = element("table", {role: "table", class: "cards pools"}, element("caption", {class: "hidden"}, "All pools"),
+  const table = element("table", {role: "table", class: "cards pools"},
+                        element("caption", {class: "hidden"}, "All pools"),
                         element("thead", {role: "rowgroup"}, head),
                         element("tbody", {role: "rowgroup"}, ...shown.map(rowOf)));
   const beyond = model.more_pools ? `; ${number(model.more_pools)} more are not followed` : "";
   const bad = rows.filter((row) => !["well", "moving"].includes(row.state)).length;
-  const note = (bad ? `${number(bad)} of ${number(rows.length)} need a look` : `all ${number(rows.length)} are in order`) + beyond;
+  const all = number(rows.length);
+  const note = (bad ? `${number(bad)} of ${all} need a look` : `all ${all} are in order`) + beyond;
   const more = shown.length < rows.length || whole
     ? button(whole ? "Show the worst alone" : `Show all ${number(rows.length)} pools`, () => {
       whole = !whole;

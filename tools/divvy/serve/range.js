@@ -121,7 +121,8 @@ export function choosable(svg, scaleNow, hover = () => {}) {
     if (start === null || event.pointerId !== pointer) return;
     const scale = scaleNow(), [a, b] = [start, place(event)];
     end();
-    if (Math.abs(a - b) >= DRAG_PIXELS) showBetween(scale.ms(Math.min(a, b)), Math.min(now(), scale.ms(Math.max(a, b))));
+    const [from, to] = [a, b].sort((p, q) => p - q).map(scale.ms);
+    if (Math.abs(a - b) >= DRAG_PIXELS) showBetween(from, Math.min(now(), to));
     else showMoment(scale.ms(a));
   });
   svg.addEventListener("pointercancel", end);
@@ -146,7 +147,8 @@ export function makeRange(action) {
   changed = action;
   preset = RANGES.find((range) => range.span === time.span)?.span ?? preset;
   for (const range of RANGES) {
-    $("range-buttons").append(button(range.title, () => setSpan(range.span), "", {id: `range-${range.id}`, "aria-pressed": "false"}));
+    const made = button(range.title, () => setSpan(range.span), "", {id: `range-${range.id}`, "aria-pressed": "false"});
+    $("range-buttons").append(made);
   }
   $("range-now").addEventListener("click", backToNow);
   $("moment-now").addEventListener("click", backToNow);

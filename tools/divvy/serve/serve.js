@@ -11,7 +11,7 @@ import {showFigures, showState} from "./summary.js";
 import * as tables from "./tables.js";
 
 const FINDINGS_MS = 5000, HEAT_MS = 3000, POOLS_MS = 5000;
-let heatSeen = false, begun = false, wanted = null;
+let heatSeen = false, begun = false, wanted = null, waiting = null, round = 0;
 
 // ---- what is asked for, and how often at most ----
 
@@ -110,7 +110,7 @@ function take(text) {
   }
   Object.assign(model, change);
   if (change.pool_count > model.pools.length) {
-    begin().catch(() => {});
+    beginAgain().catch(() => {});
     return;
   }
   showSummary();
@@ -152,20 +152,28 @@ function showConnection(text) {
   $("live").hidden = !text;
 }
 
-// Listens to the stream. Events that come before the state wait, and are taken if the state is older.
+// Reads the state. Events that come before it wait, and are taken if the state is older.
+async function beginAgain() {
+  const mine = ++round;
+  waiting = [];
+  try {
+    await begin();
+  } finally {
+    const events = mine === round ? waiting : [];
+    if (mine === round) waiting = null;
+    for (const event of events) if (Number(event.lastEventId) > model.sequence) take(event.data);
+  }
+}
+
 function listen() {
   const stream = new EventSource("/events");
-  let waiting = null;
   stream.addEventListener("open", async () => {
-    waiting = [];
     try {
-      await begin();
+      await beginAgain();
       showConnection("");
     } catch {
       showConnection("not read");
     }
-    for (const event of waiting) if (Number(event.lastEventId) > model.sequence) take(event.data);
-    waiting = null;
   });
   stream.addEventListener("message", (event) => waiting ? waiting.push(event) : take(event.data));
   stream.addEventListener("error", () => {

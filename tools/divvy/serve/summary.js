@@ -3,17 +3,20 @@ import {$, age, element, icon, refill} from "./dom.js";
 import {model, now, pool, stateOf, time} from "./model.js";
 import {count, number} from "./text.js";
 
+const move = (p) => p.moving === 1 ? "moves" : "move";
+const alsoMove = (p) => p.moving ? `, ${number(p.moving)} ${move(p)}` : "";
+
 // What is told of each state: a word, a kind of icon, and a sentence.
 const states = {
-  trouble: (p) => ["Not read", "bad",
-                   `${model.trouble ? "ZooKeeper" : p.path} could not be read: ${model.trouble ?? p.trouble ?? "it failed"}. ` +
-                   "What is shown is of before."],
+  trouble: (p) => ["Not read", "bad", `${model.trouble ? "ZooKeeper" : p.path} could not be read: ` +
+                   `${model.trouble ?? p.trouble ?? "it failed"}. What is shown is of before.`],
   reading: (p) => ["Reading", "wait", `${p.path} is being read for the first time.`],
   absent: (p) => ["No pool", "warn", `There is no pool at ${p.path} yet.`],
-  unowned: (p) => ["Unowned", "bad", `${number(p.unowned)} of ${count(p.items, "item")} ${p.unowned === 1 ? "has" : "have"} ` +
-                   `no owner${p.moving ? `, ${number(p.moving)} ${p.moving === 1 ? "moves" : "move"}` : ""}.`],
-  moving: (p) => ["Moving", "moving", `${count(p.moving, "item")} ${p.moving === 1 ? "moves" : "move"}; each has an owner.`],
-  well: (p) => ["Well", "good", p.items ? `Each of ${count(p.items, "item")} has its owner.` : "The pool has no items."],
+  unowned: (p) => ["Unowned", "bad", `${number(p.unowned)} of ${count(p.items, "item")} ` +
+                   `${p.unowned === 1 ? "has" : "have"} no owner${alsoMove(p)}.`],
+  moving: (p) => ["Moving", "moving", `${count(p.moving, "item")} ${move(p)}; each has an owner.`],
+  well: (p) => ["Well", "good", p.items ? `Each of ${count(p.items, "item")} has its owner.`
+                                        : "The pool has no items."],
 };
 
 // How many errors and warnings there are, in words.
@@ -57,12 +60,14 @@ function planTile(p) {
 }
 
 function tilesOf(p) {
+  const beside = p.away ? `${number(p.away)} away` : p.strays ? `${number(p.strays)} strays` : "in the party";
+  const part = p.items ? `${(100 * p.unowned / p.items).toFixed(1)} % of all` : "";
+  const moving = p.strangers ? `${number(p.strangers)} held by strangers` : "on their way";
   return [
-    ["Members", number(p.members), p.away ? `${number(p.away)} away` : p.strays ? `${number(p.strays)} strays` : "in the party",
-     p.members ? "" : "bad"],
+    ["Members", number(p.members), beside, p.members ? "" : "bad"],
     ["Items", number(p.items), `${number(p.owned)} owned`, ""],
-    ["Unowned", number(p.unowned), p.items ? `${(100 * p.unowned / p.items).toFixed(1)} % of all` : "", p.unowned ? "bad" : ""],
-    ["Moving", number(p.moving), p.strangers ? `${number(p.strangers)} held by strangers` : "on their way", p.moving ? "warn" : ""],
+    ["Unowned", number(p.unowned), part, p.unowned ? "bad" : ""],
+    ["Moving", number(p.moving), moving, p.moving ? "warn" : ""],
     ["Items for each", p.least === p.most ? number(p.least) : `${number(p.least)} – ${number(p.most)}`,
      `${number(p.waiting)} waiting`, ""],
     planTile(p),
@@ -83,5 +88,6 @@ export function showFigures(sample) {
   if (!p) return;
   const tiles = time.moment === null || time.moment > now() ? tilesOf(p) : tilesThen(sample);
   refill($("summary"), ...tiles.map(([name, value, more, kind]) =>
-    element("div", kind ? {class: kind} : {}, element("dt", {}, name), element("dd", {}, value), element("dd", {}, more))));
+    element("div", kind ? {class: kind} : {}, element("dt", {}, name), element("dd", {}, value),
+            element("dd", {}, more))));
 }

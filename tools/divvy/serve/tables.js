@@ -24,19 +24,21 @@ const tabNow = () => tabs.find((tab) => tab.id === view.tab) ?? tabs[0];
 
 const cell = (content, kind) => element("td", {role: "cell", ...(kind ? {class: kind} : {})}, content ?? "");
 const named = (text) => text ? nameOf(text) : "";
+const ownerOf = (text) => text ? nameOf(text) : nobody();
 const numbered = (n) => cell(n === undefined || n === null ? "" : number(n), n ? "number" : "number zero");
 const holderText = (h) => h.persistent ? `${h.who} (persistent)` : h.who;
 
 const tables = {
   items: {
     heads: ["Item", "State", "Owner", "Goes to", "Since", "Token", "Waiting"], numbers: [5, 6], key: (r) => r.item,
-    cells: (r) => [cell(link(r.item, () => actions.item(r.item))), cell(badge(r.state)), cell(r.owner ? named(r.owner) : nobody()),
+    cells: (r) => [cell(link(r.item, () => actions.item(r.item))), cell(badge(r.state)), cell(ownerOf(r.owner)),
                    cell(named(r.next)), cell(age(r.since_ms), "time"), cell(r.token, "number"), numbered(r.waiting)],
   },
   members: {
-    heads: ["Member", "State", "Items", "Planned", "Weight", "Zone", "Kind", "Host", "Process", "Since"], numbers: [2, 3, 4, 8],
-    key: (r) => r.node,
-    cells: (r) => [cell(link(r.member, () => actions.member(r.member))), cell(badge(r.state || (r.live ? "live" : "away"))),
+    heads: ["Member", "State", "Items", "Planned", "Weight", "Zone", "Kind", "Host", "Process", "Since"],
+    numbers: [2, 3, 4, 8], key: (r) => r.node,
+    cells: (r) => [cell(link(r.member, () => actions.member(r.member))),
+                   cell(badge(r.state || (r.live ? "live" : "away"))),
                    numbered(r.items), numbered(r.planned), numbered(r.weight), cell(named(r.zone)), cell(r.kind),
                    cell(named(r.host)), cell(r.pid === null ? "" : String(r.pid), "number"),
                    cell(age(r.since ? Date.parse(r.since) || 0 : 0), "time")],
@@ -45,7 +47,7 @@ const tables = {
   locks: {
     heads: ["Name", "Kind", "Holders", "Held", "Limit", "Waiting", "Since"], numbers: [3, 4, 5],
     key: (r) => `${r.kind}/${r.name}`,
-    cells: (r) => [cell(named(r.name)), cell(r.kind), cell(r.holders.length ? named(r.holders.map(holderText).join(", ")) : nobody()),
+    cells: (r) => [cell(named(r.name)), cell(r.kind), cell(ownerOf(r.holders.map(holderText).join(", "))),
                    numbered(r.held), numbered(r.limit), numbered(r.waiting), cell(age(r.since_ms), "time")],
   },
   services: {
@@ -69,7 +71,7 @@ function eventCells(r) {
     const again = r.kind === "restarted" ? "restarted" : "took it again";
     return [cell(when, "time"), name, element("td", {colspan: 2, role: "cell"}, `${r.to} ${again}`)];
   }
-  return [cell(when, "time"), name, cell(r.from ? named(r.from) : nobody()), cell(r.to ? named(r.to) : nobody())];
+  return [cell(when, "time"), name, cell(ownerOf(r.from)), cell(ownerOf(r.to))];
 }
 
 function rowOf(table, r) {
@@ -80,8 +82,9 @@ function rowOf(table, r) {
 
 export function fillTable(target, name, caption, rows) {
   const table = tables[name];
+  const kindOf = (i) => table.numbers.includes(i) ? {class: "number"} : {};
   const head = element("tr", {role: "row"}, ...table.heads.map((text, i) =>
-    element("th", {scope: "col", role: "columnheader", ...(table.numbers.includes(i) ? {class: "number"} : {})}, text)));
+    element("th", {scope: "col", role: "columnheader", ...kindOf(i)}, text)));
   const made = rows.map((r) => [table.key(r), rowOf(table, r)]);
   target.replaceChildren(element("caption", {class: "hidden"}, caption), element("thead", {role: "rowgroup"}, head),
                          element("tbody", {role: "rowgroup"}, ...made.map(([, row]) => row)));
@@ -99,7 +102,8 @@ function questionOf(tab) {
                     order: tab.id === "items" ? $("order").value : "",
                     owner: tab.table === "items" ? view.owner : ""};
   if (tab.table === "items" && time.moment !== null) question.at = Math.round(time.moment);
-  if (tab.table === "timeline" && time.end !== null) Object.assign(question, {from: Math.round(shown().from), to: Math.round(time.end)});
+  if (tab.table === "timeline" && time.end !== null)
+    Object.assign(question, {from: Math.round(shown().from), to: Math.round(time.end)});
   return question;
 }
 
@@ -140,21 +144,23 @@ function timeNote(tab, told) {
     return early ? `Before ${whenText(told.oldest_ms, now())} nothing is known: these are the owners of then.`
                  : `Owners at ${whenText(time.moment, now())}.`;
   }
-  return tab.table === "timeline" ? "Changes in the time that the chart shows." : "Of now: of the past only items are known.";
+  if (tab.table === "timeline") return "Changes in the time that the chart shows.";
+  return "Of now: of the past only items are known.";
 }
 
 function showRows(tab, told) {
   const focused = document.activeElement?.closest?.("#table") ? document.activeElement.textContent : null;
-  if (!told.rows.length) showNone($("text").value || view.owner ? "No row matches the filter." : tab.none ?? "There are no rows.");
+  const filtered = $("text").value || view.owner;
+  if (!told.rows.length) showNone(filtered ? "No row matches the filter." : tab.none ?? "There are no rows.");
   else {
     rowsShown = fillTable($("table"), tab.table, `${tab.title} of ${pool().path}`, told.rows);
     $("table").hidden = false;
     $("explanation").hidden = true;
   }
   const last = view.offset + told.rows.length;
-  $("matched").textContent = told.matched === told.total ? `${number(told.total)} rows`
-                                                         : `${number(told.matched)} of ${number(told.total)} rows match`;
-  $("position").textContent = told.matched ? `${number(view.offset + 1)} to ${number(last)} of ${number(told.matched)}` : "";
+  const [matched, total] = [number(told.matched), number(told.total)];
+  $("matched").textContent = told.matched === told.total ? `${total} rows` : `${matched} of ${total} rows match`;
+  $("position").textContent = told.matched ? `${number(view.offset + 1)} to ${number(last)} of ${matched}` : "";
   $("first").disabled = $("previous").disabled = view.offset === 0;
   $("next").disabled = last >= told.matched;
   $("pager").hidden = told.matched <= PAGE_ROWS;
@@ -188,7 +194,8 @@ export function takeChange(change) {
   if (!tab.state) takeRows("items", change.items ?? []);
   takeRows("members", change.members_changed ?? []);
   const filtered = tab.state || view.owner || (tab.id === "items" && ($("filter-state").value || $("order").value));
-  if (change.gone || change.items_changed || (change.events && tab.id === "timeline") || (change.items && filtered)) reloadSoon();
+  const told = change.gone || change.items_changed || (change.events && tab.id === "timeline");
+  if (told || (change.items && filtered)) reloadSoon();
 }
 
 // Takes what the stream tells of locks and the registry.
