@@ -41,17 +41,32 @@ static int is_still_locked(const divvy_job *job) {
     return found;
 }
 
+/* Gets ready for an item, as by filling a cache, while its present owner still works on it. */
+static int prepare(void **prepared, const char *item, void *user) {
+    (void)user;
+    *prepared = strdup(item);
+    return *prepared ? 0 : 1; /* Where it fails it is called again a little later. */
+}
+
+/* Releases what was prepared for an item that does not come after all. */
+static void discard(void *prepared, const char *item, void *user) {
+    (void)item, (void)user;
+    free(prepared);
+}
+
 /* The worker: it returns soon after it is told to stop, and begins nothing more then. */
 static int work(divvy_job *job, void *user) {
     int64_t ms = setting("PIECE_MS", 200);
     struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-    (void)user;
+    void *cache = divvy_job_prepared(job); /* It is ours now. NULL: the item came at once, or this is a later job. */
+    if (!cache && prepare(&cache, divvy_job_item(job), user) != 0) return 1;
     while (divvy_job_owns(job)) {
         printf("begin %s %lld\n", divvy_job_item(job), (long long)divvy_job_token(job));
         nanosleep(&pause, NULL); /* A pause between pieces would be divvy_job_wait(), which ends at a stop. */
         printf("%s %s %lld\n", is_still_locked(job) ? "done" : "dropped", divvy_job_item(job),
                (long long)divvy_job_token(job));
     }
+    discard(cache, divvy_job_item(job), user);
     return 0;
 }
 
@@ -86,6 +101,8 @@ static int take_part(divvy_client *client, const divvy_partitioner_config *pool)
     divvy_workers_config config = DIVVY_WORKERS_CONFIG_INIT;
     config.pool = pool;
     config.worker = work;
+    config.prepare = prepare;
+    config.discard = discard;
     config.on_end = on_end;
     if (divvy_client_wait_connected(client, 10000) != 0) return fail("no connection", divvy_client_error(client));
     if (divvy_workers_create(&workers, client, &config) != 0)
@@ -109,6 +126,7 @@ int main(int argc, char **argv) {
     pool.item_count = (size_t)argc - 3;
     pool.on_session_loss = DIVVY_REJOIN; /* After a lost session it goes on, on a new one. */
     pool.on_items = on_items;
+    pool.prepare_timeout_ms = 25000; /* Less than the others' handover_timeout_ms, which is 30 s by default. */
 
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = argv[1];

@@ -65,7 +65,7 @@ typedef struct {
     int64_t token;      /**< of the job; 0: it was `prepare` */
     int result;         /**< what it returned; DIVVY_ESYSTEM: no thread could be had; DIVVY_ELIMIT: max_threads run;
                              DIVVY_ECANCELED: its thread was ended by pthread_exit() or pthread_cancel() */
-    int told_to_stop;   /**< 1 or 0 */
+    int told_to_stop;   /**< 1 or 0; 1 also when the item had gone by the time when it returned */
     int64_t restart_ms; /**< the pause before the next call on this item; -1: none is due */
 } divvy_job_end;
 
@@ -78,11 +78,13 @@ typedef struct {
     int (*worker)(divvy_job *job, void *user);
     /** Gets ready for an item that will soon be ours, while its present owner works. Needs prepare_timeout_ms of the
      * pool, and runs in a thread of its own. NULL: nothing is prepared.
-     * @param prepared [out] is what divvy_job_prepared() gives to the next job; NULL before the call. Where the item
-     *                 does not come after all, `discard` has it; both whatever was returned
-     * @return 0 when it is ready. Else the item comes when prepare_timeout_ms is over */
+     * @param prepared [out] is what divvy_job_prepared() gives to the next job; NULL before the call. `discard` has it
+     *                 where the item does not come after all, or this function fails
+     * @return 0 when it is ready. Another number when it has failed: it is called again after the pauses of a worker,
+     *         as `restart` says. The present owner works on, and the item comes when prepare_timeout_ms is over */
     int (*prepare)(void **prepared, const char *item, void *user);
-    /** Releases what was prepared for an item that does not come. Runs in the thread of divvy_workers_run(). */
+    /** Releases what was prepared for an item that does not come, or by a `prepare` that has failed. NULL is never
+     * handed to it. Runs in the thread of divvy_workers_run(). */
     void (*discard)(void *prepared, const char *item, void *user);
     /** Tells that a worker has returned, or that `prepare` has failed. Runs in the thread of divvy_workers_run(). */
     void (*on_end)(divvy_workers *workers, const divvy_job_end *end, void *user);
@@ -145,7 +147,8 @@ DIVVY_API int divvy_workers_create(divvy_workers **out, divvy_client *client, co
  * or a failure. When it returns, all workers have returned, and the member has left the pool.
  *
  * With DIVVY_REJOIN (on_session_loss of the pool) a lost session ends all jobs, and the member takes part again when
- * they have returned. A worker that does not return keeps its item; DIVVY_WARN_SLOW_RELEASE says so.
+ * they have returned. A worker that does not return keeps its item; DIVVY_WARN_SLOW_RELEASE says so. A session that is
+ * lost after the run was asked to end is no failure, as nothing is left to be given back.
  *
  * `interrupted` of the client's config is asked when it begins and while it leaves, and not while workers work.
  *
@@ -204,7 +207,8 @@ DIVVY_API const char *divvy_job_item(const divvy_job *job);
 DIVVY_API int64_t divvy_job_token(const divvy_job *job);
 
 /**
- * Returns what `prepare` has made for the item. The worker owns it, and releases it, whether it has asked or not.
+ * Returns what `prepare` has made for the item. The worker owns it, and releases it, whether it has asked or not. So
+ * the next job on the item gets NULL, and has to make its own.
  * Thread: any.
  * @return NULL for NULL, where nothing was prepared, and in later jobs on the item
  */
@@ -212,12 +216,14 @@ DIVVY_API void *divvy_job_prepared(const divvy_job *job);
 
 /**
  * Returns whether the item is ours under the job's token, and the worker was not told to stop: the check before each
- * piece of work. Sends nothing, takes no lock. Thread: any.
+ * piece of work. After the first 0 it is 0 for good. A connection that is lost changes nothing before the session's
+ * deadline, but with DIVVY_RELEASE_ON_SUSPEND. Sends nothing, takes no lock. Thread: any.
  * @return 1 or 0; 0 for NULL, and in the child of a fork
  */
 DIVVY_API int divvy_job_owns(const divvy_job *job);
 
-/** Returns whether the worker was told to stop: it then returns soon. Thread: any. @return 1 or 0; 1 for NULL */
+/** Returns whether the worker was told to stop, or the item is not ours any longer: it then returns soon. It is the
+ * opposite of divvy_job_owns(). Thread: any. @return 1 or 0; 1 for NULL, and in the child of a fork */
 DIVVY_API int divvy_job_should_stop(const divvy_job *job);
 
 /**

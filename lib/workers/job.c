@@ -18,10 +18,17 @@ static void end_thread(void *context) {
     dv_workers_wake(w);
 }
 
+/* A worker that saw the item go was told to stop by that, whatever the runner has seen. */
+static void end_job(void *context) {
+    dv_place *place = context;
+    place->was_told = divvy_job_should_stop(&place->job);
+    end_thread(place);
+}
+
 static void *run_worker(void *context) {
     dv_place *place = context;
     const divvy_workers *w = place->job.workers;
-    pthread_cleanup_push(end_thread, place);
+    pthread_cleanup_push(end_job, place);
     place->result = w->config.worker(&place->job, w->config.user);
     pthread_cleanup_pop(1);
     return NULL;
@@ -96,13 +103,15 @@ void *divvy_job_prepared(const divvy_job *job) {
     return job ? job->prepared : NULL;
 }
 
-int divvy_job_should_stop(const divvy_job *job) {
-    return !job || atomic_load(&job->told_to_stop);
+/* Says 0 for good once it has said so. A deadline that has passed is final (C5 of docs/protocol.md). What is revoked
+ * comes back when its release is confirmed, which waits for the job. */
+int divvy_job_owns(const divvy_job *job) {
+    return job && !atomic_load(&job->told_to_stop) &&
+           divvy_partitioner_owns_token(job->workers->partitioner, job->item, job->token);
 }
 
-int divvy_job_owns(const divvy_job *job) {
-    return !divvy_job_should_stop(job) &&
-           divvy_partitioner_owns_token(job->workers->partitioner, job->item, job->token);
+int divvy_job_should_stop(const divvy_job *job) {
+    return !divvy_job_owns(job);
 }
 
 static void unlock(void *mutex) {
@@ -117,7 +126,7 @@ int divvy_job_wait(divvy_job *job, int64_t timeout_ms) {
     int64_t until_ms = dv_monotonic_ms() + (timeout_ms < WAIT_MAX_MS ? timeout_ms : WAIT_MAX_MS);
     pthread_mutex_lock(&job->mutex);
     pthread_cleanup_push(unlock, &job->mutex); /* Here the thread may be cancelled. */
-    while (!atomic_load(&job->told_to_stop)) {
+    while (!divvy_job_should_stop(job)) {
         if (for_ever) pthread_cond_wait(&job->stopped, &job->mutex);
         else if (!dv_condition_wait(&job->stopped, &job->mutex, until_ms)) break;
     }

@@ -120,7 +120,8 @@ void dv_places_forget(divvy_workers *w) {
     pthread_mutex_lock(&w->mutex);
     for (size_t i = 0; i < w->place_count; i++) {
         dv_place *place = w->places[i];
-        if (place->is_mine || place->at_work || place->preparing || place->was_prepared) w->places[kept++] = place;
+        bool is_ours = place->is_mine || place->at_work;
+        if (is_ours || place->preparing || place->was_prepared || place->awaited) w->places[kept++] = place;
         else free_place(place);
     }
     w->place_count = kept;

@@ -67,7 +67,7 @@ static int64_t longer(const divvy_workers *w, int64_t pause_ms) {
     return pause_ms < max_ms / 2 ? pause_ms * 2 : max_ms;
 }
 
-/* Sets when the worker is called again. Returns after which pause; -1: not under this token. */
+/* Sets when the worker, or `prepare`, is called again. Returns after which pause; -1: not under this token. */
 static int64_t plan_restart(const divvy_workers *w, dv_place *place, bool has_run, int64_t now) {
     int restart = w->config.restart;
     bool finished = restart == DIVVY_RESTART_NEVER || (restart == DIVVY_RESTART_ON_FAILURE && place->result == 0);
@@ -82,6 +82,12 @@ static int64_t plan_restart(const divvy_workers *w, dv_place *place, bool has_ru
     return pause_ms;
 }
 
+/* Forgets the pauses of what was before. */
+static void forget_pauses(const divvy_workers *w, dv_place *place) {
+    place->start_ms = 0;
+    place->pause_ms = w->config.backoff_ms;
+}
+
 static void tell_end(divvy_workers *w, const divvy_job_end *end) {
     if (w->config.on_end) w->config.on_end(w, end, w->config.user);
 }
@@ -89,13 +95,14 @@ static void tell_end(divvy_workers *w, const divvy_job_end *end) {
 /* Notes the end of a job, or that its thread could not be had. */
 static void take_end(divvy_workers *w, dv_place *place, bool has_run) {
     divvy_job_end end = {.item = place->item, .token = place->token, .result = place->result, .restart_ms = -1};
-    end.told_to_stop = has_run && divvy_job_should_stop(&place->job);
+    end.told_to_stop = has_run && place->was_told;
     bool waits = !has_run && place->result == DIVVY_ELIMIT; /* A thread will be free. */
     bool ends_all = place->result && w->config.failure_ends && !waits;
     place->start_ms = 0;
     if (!end.told_to_stop && ends_all)
         fail(w, place->result, "the worker of %.200s has failed: %d", place->item, place->result);
     else if (!end.told_to_stop) end.restart_ms = plan_restart(w, place, has_run, dv_monotonic_ms());
+    if (!divvy_partitioner_owns_token(w->partitioner, place->item, place->token)) end.restart_ms = -1;
     tell_end(w, &end);
 }
 
@@ -105,20 +112,26 @@ static void discard(divvy_workers *w, dv_place *place) {
     place->prepared = NULL;
 }
 
-/* Notes the end of `prepare`, or that its thread could not be had. */
+/* Notes that `prepare` has failed, or that its thread could not be had. */
+static void take_unprepared(divvy_workers *w, dv_place *place, bool has_run) {
+    divvy_job_end end = {.item = place->item, .result = place->result, .restart_ms = -1};
+    bool has_come = divvy_partitioner_owns(w->partitioner, place->item);
+    bool goes_on = w->phase == DV_WORKERS_WORKING && place->awaited && !has_come;
+    discard(w, place);
+    if (goes_on) end.restart_ms = plan_restart(w, place, has_run, dv_monotonic_ms());
+    if (w->phase != DV_WORKERS_STOPPING) tell_end(w, &end);
+}
+
 static void take_prepared(divvy_workers *w, dv_place *place) {
     place->was_prepared = true;
-    if (place->result) {
-        divvy_job_end end = {.item = place->item, .result = place->result, .restart_ms = -1};
-        if (w->phase != DV_WORKERS_STOPPING) tell_end(w, &end);
-    } else if (w->phase == DV_WORKERS_WORKING && place->comes) {
+    if (w->phase == DV_WORKERS_WORKING && place->comes) {
         divvy_partitioner_prepared(w->partitioner, place->item); /* Where it fails all is over, which is seen next. */
     }
     if (!place->comes) discard(w, place);
 }
 
 static void take_lost(divvy_workers *w, dv_place *place) {
-    place->comes = false;
+    place->comes = place->awaited = false;
     if (place->was_prepared) discard(w, place);
 }
 
@@ -133,6 +146,7 @@ static void take_notes(divvy_workers *w) {
         w->threads--;
         place->at_work = place->preparing = false;
         if (worked) take_end(w, place, true);
+        else if (place->result) take_unprepared(w, place, true);
         else take_prepared(w, place);
     }
 }
@@ -152,8 +166,8 @@ static bool look(divvy_workers *w, view *v) {
     if (v->state == DIVVY_FAILURE) {
         char why[DV_WORKERS_WHY_BYTES];
         int error = divvy_partitioner_failure(w->partitioner, why, sizeof why);
-        bool handed_over = w->phase == DV_WORKERS_HANDING_OVER && error == DIVVY_ECANCELED;
-        if (handed_over) stop(w);
+        bool is_end = error == DIVVY_ECANCELED || error == DIVVY_ELOST; /* All is given back, or the servers do so. */
+        if (w->phase == DV_WORKERS_HANDING_OVER && is_end) stop(w);
         else if (w->phase != DV_WORKERS_STOPPING) fail(w, error, "%s", why);
     }
     if (w->phase == DV_WORKERS_STOPPING) {
@@ -174,8 +188,8 @@ static bool stop_jobs(divvy_workers *w) {
         dv_place *place = w->places[i];
         if (!place->at_work) continue;
         bool ours = place->is_mine && place->mine_token == place->job.token && !place->is_revoked;
-        if (!ours && !divvy_job_should_stop(&place->job)) dv_place_tell_stop(place);
-        any |= divvy_job_should_stop(&place->job);
+        if (!ours && !atomic_load(&place->job.told_to_stop)) dv_place_tell_stop(place);
+        any |= atomic_load(&place->job.told_to_stop);
     }
     return any;
 }
@@ -205,27 +219,41 @@ static void start_jobs(divvy_workers *w) {
         if (!lacks_worker(place)) continue;
         if (place->token != place->mine_token) { /* Under another one it may have been finished. */
             place->token = place->mine_token;
-            place->start_ms = 0;
-            place->pause_ms = w->config.backoff_ms;
+            forget_pauses(w, place);
         }
         if (now >= place->start_ms) start_job(w, place, now);
     }
 }
 
+/* Returns whether `prepare` has to be called for the item, if not now then at start_ms. */
+static bool lacks_prepare(const divvy_workers *w, const dv_place *place) {
+    bool works = place->at_work || place->preparing;
+    return w->phase == DV_WORKERS_WORKING && place->is_to_prepare && !works && !place->was_prepared;
+}
+
+static void start_preparing(divvy_workers *w, dv_place *place, int64_t now) {
+    place->begun_ms = now;
+    place->comes = true;
+    int error = dv_place_start_preparing(place);
+    if (!error) return; /* The thread has `result` now. */
+    place->result = error;
+    take_unprepared(w, place, false);
+}
+
 static void prepare(divvy_workers *w) {
     if (!w->config.prepare || w->phase != DV_WORKERS_WORKING) return;
+    int64_t now = dv_monotonic_ms();
     divvy_partition *coming = divvy_partitioner_to_prepare(w->partitioner);
-    if (!coming) w->scarce = true;
-    dv_places_take_to_prepare(w, coming);
+    if (coming) dv_places_take_to_prepare(w, coming);
+    else w->scarce = true;
     divvy_partition_unref(coming);
     for (size_t i = 0; i < w->place_count; i++) {
         dv_place *place = w->places[i];
-        if (!place->is_to_prepare || place->at_work || place->preparing || place->was_prepared) continue;
-        place->comes = true;
-        int error = dv_place_start_preparing(place);
-        if (!error) continue; /* The thread has `result` now. */
-        place->result = error;
-        take_prepared(w, place);
+        if (!place->is_to_prepare) place->awaited = false;
+        if (!lacks_prepare(w, place)) continue;
+        if (!place->awaited) forget_pauses(w, place);
+        place->awaited = true;
+        if (now >= place->start_ms) start_preparing(w, place, now);
     }
 }
 
@@ -256,7 +284,7 @@ static int64_t earlier(int64_t a, int64_t b) {
 static int64_t due_ms(const divvy_workers *w) {
     int64_t now = dv_monotonic_ms(), due = now + (w->scarce ? SCARCE_MS : LOOK_MS);
     for (size_t i = 0; i < w->place_count; i++)
-        if (lacks_worker(w->places[i])) due = earlier(due, w->places[i]->start_ms);
+        if (lacks_worker(w->places[i]) || lacks_prepare(w, w->places[i])) due = earlier(due, w->places[i]->start_ms);
     return due > now ? due - now : 0;
 }
 

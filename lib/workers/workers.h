@@ -29,20 +29,22 @@ struct divvy_job {
 };
 
 /* All that is known of one item: its job, what was prepared for it, and when its worker is called again. Only the
- * runner touches it, but for `job`, `ended`, `result` and `prepared`, which a thread has while it runs, and
- * `was_lost`. */
+ * runner touches it, but for `job`, `ended`, `result`, `was_told` and `prepared`, which a thread has while it runs,
+ * and `was_lost`. */
 typedef struct dv_place {
     divvy_job job;
     pthread_t thread;
     atomic_bool ended;        /* the thread has only to be joined */
+    bool was_told;            /* to stop, when it returned; it may have seen the item go before the runner did */
     int result;               /* what it has returned */
     bool at_work, preparing;  /* the thread's work, if there is one */
-    int64_t begun_ms;         /* when the job began */
+    int64_t begun_ms;         /* when the job began, or `prepare` */
     int64_t token;            /* of the last job */
     int64_t start_ms;         /* not before that; INT64_MAX: never under this token */
-    int64_t pause_ms;         /* before the next start, if the worker returns */
+    int64_t pause_ms;         /* before the next start, if the worker returns, or `prepare` fails */
     bool comes;               /* the item, for which `prepare` runs */
-    bool was_prepared;        /* or `prepare` has failed */
+    bool was_prepared;        /* `prepare` has succeeded */
+    bool awaited;             /* `prepare` was called for the item, and is again when it fails */
     bool was_lost;            /* a callback has said so; below the mutex */
     void *prepared;           /* by a `prepare` that has ended */
     bool is_mine, is_revoked; /* by the snapshot that was looked at last */

@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include "workers/workers.h"
 #include "workers_fixture.h"
 
 static atomic_int polls; /* of all threads; the library's own loop has eventfds as well */
@@ -157,6 +158,92 @@ TEST_IN(test_lost_and_gained_unseen, set_up, tear_down) {
     assert_true(DV_WAIT(atomic_load(&anna->begun[0]) == 2 && works_on(anna, ITEMS), DEADLINE_MS));
     assert_true(atomic_load(&anna->token[0]) > token);
     assert_int_equal(stop(anna), 0);
+}
+
+static atomic_int disagreements, fails_now;
+
+/* Goes on for as long as the item is ours, then fails; and fails when the test says so. */
+static int fail_when_gone(divvy_job *job, void *user) {
+    dv_member *m = user;
+    int i = item_number(divvy_job_item(job));
+    atomic_fetch_add(&m->working[i], 1);
+    atomic_fetch_add(&m->begun[i], 1);
+    while (divvy_job_owns(job) && !(i == 0 && atomic_load(&fails_now))) dv_test_sleep_ms(1);
+    bool gone = !divvy_job_owns(job);
+    if (gone && (!divvy_job_should_stop(job) || divvy_job_wait(job, 0) != 1)) atomic_fetch_add(&disagreements, 1);
+    atomic_fetch_sub(&m->working[i], 1);
+    return 9;
+}
+
+/* Starts anna, on all items, and has the run look at nothing. */
+static dv_member *start_unseeing(int failure_ends) {
+    divvy_partitioner_config pool = pool_config("anna");
+    divvy_workers_config config = workers_config(&members[0], &pool);
+    config.failure_ends = failure_ends;
+    config.worker = fail_when_gone;
+    atomic_store(&disagreements, 0);
+    atomic_store(&fails_now, 0);
+    dv_member *anna = start_with(0, &config);
+    assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
+    atomic_store(&anna->end_lasts, true);
+    delete_lock("d");
+    assert_true(DV_WAIT(sum(anna->ended) == 1, DEADLINE_MS));
+    return anna;
+}
+
+/* A worker that saw its item go was told to stop by that, though the run has not seen it yet. So it has not failed. */
+TEST_IN(test_gone_before_told, set_up, tear_down) {
+    dv_member *anna = start_unseeing(1);
+    delete_lock("a");
+    assert_true(DV_WAIT(atomic_load(&anna->working[0]) == 0, DEADLINE_MS));
+    atomic_store(&anna->end_lasts, false);
+    assert_true(DV_WAIT(atomic_load(&anna->begun[0]) == 2 && works_on(anna, ITEMS), DEADLINE_MS));
+    assert_int_equal(atomic_load(&anna->end_result[0]), 9);
+    assert_int_equal(atomic_load(&anna->end_told[0]), 1);
+    assert_int_equal(atomic_load(&anna->restart_ms[0]), -1);
+    assert_int_equal(atomic_load(&disagreements), 0);
+    assert_int_equal(stop(anna), 0);
+}
+
+/* One that failed while the item was ours has failed, though that has gone since: so no call is due. */
+TEST_IN(test_gone_after_failure, set_up, tear_down) {
+    dv_member *anna = start_unseeing(0);
+    atomic_store(&fails_now, 1);
+    assert_true(DV_WAIT(atomic_load(&anna->workers->places[0]->ended), DEADLINE_MS));
+    delete_lock("a");
+    assert_true(DV_WAIT(!divvy_partitioner_owns(divvy_workers_partitioner(anna->workers), "a"), DEADLINE_MS));
+    atomic_store(&fails_now, 0);
+    atomic_store(&anna->end_lasts, false);
+    assert_true(DV_WAIT(atomic_load(&anna->begun[0]) == 2 && works_on(anna, ITEMS), DEADLINE_MS));
+    assert_int_equal(atomic_load(&anna->end_told[0]), 0);
+    assert_int_equal(atomic_load(&anna->restart_ms[0]), -1);
+    assert_int_equal(stop(anna), 0);
+}
+
+/* A session that is lost while workers wait for the next owner is no failure of a run that was asked to end, though the
+ * run has not seen that the connection was away: all have returned, and nothing is ours. */
+TEST_IN(test_session_lost_while_handing_over, set_up, tear_down) {
+    dv_member *anna = start(0);
+    assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
+    atomic_store(&members[1].prepare_lasts, true);
+    dv_member *bert = start_preparing(1, 25000);
+    assert_true(DV_WAIT(atomic_load(&bert->prepare_begun) == 2, DEADLINE_MS));
+    divvy_workers_stop(anna->workers);
+    assert_true(DV_WAIT(atomic_load(&bert->prepare_begun) == ITEMS, DEADLINE_MS));
+    atomic_store(&anna->end_lasts, true);
+    delete_lock("a");
+    assert_true(DV_WAIT(sum(anna->ended) == 1, DEADLINE_MS));
+    int64_t session = divvy_client_session_id(anna->client);
+    divvy_testing_expire(ensemble, anna->client);
+    assert_true(
+        DV_WAIT(divvy_client_state(anna->client) == DIVVY_CONNECTED && divvy_client_session_id(anna->client) != session,
+                DEADLINE_MS));
+    atomic_store(&anna->end_lasts, false);
+    assert_int_equal(join(anna), 0);
+    assert_true(works_on(anna, 0));
+    atomic_store(&bert->prepare_lasts, false);
+    assert_true(DV_WAIT(works_on(bert, ITEMS), DEADLINE_MS));
+    assert_int_equal(stop(bert), 0);
 }
 
 /* A client in manual mode is driven by the run, which keeps its session while a worker takes its time. */

@@ -145,17 +145,43 @@ TEST_IN(test_end_waits_for_prepare, set_up, tear_down) {
     assert_int_equal(stop(anna), 0);
 }
 
-/* Where `prepare` fails it is told, and the item comes unprepared when prepare_timeout_ms is over. */
+/* Where `prepare` fails it is told, and called again after pauses, which double. What a call has left is discarded. The
+ * present owner, which was asked to end, works until one succeeds. */
 TEST_IN(test_prepare_fails, set_up, tear_down) {
     dv_member *anna = start(0);
     assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
     atomic_store(&members[1].prepare_result, 3);
-    dv_member *bert = start_preparing(1, 300);
+    dv_member *bert = start_preparing(1, 25000);
+    assert_true(DV_WAIT(sum(bert->ended) >= 6, DEADLINE_MS)); /* Of 2 items: so each has had a pause of 200 ms. */
+    assert_int_equal(sum(bert->end_result), 6);
+    for (int i = 0; i < ITEMS; i++)
+        assert_true(!atomic_load(&bert->ended[i]) || atomic_load(&bert->restart_ms[i]) >= 200);
+    assert_true(sum(bert->discarded) >= 6);
+    divvy_workers_stop(anna->workers);
+    assert_true(DV_WAIT(sum(bert->end_result) == 3 * ITEMS, DEADLINE_MS));
+    assert_int_equal(sum(anna->told), 0);
+    atomic_store(&bert->prepare_result, 0);
+    assert_true(DV_WAIT(works_on(bert, ITEMS), DEADLINE_MS));
+    assert_int_equal(join(anna), 0);
+    assert_int_equal(sum(bert->given), ITEMS);
+    assert_int_equal(sum(bert->given) + sum(bert->discarded), sum(bert->prepared));
+    assert_int_equal(stop(bert), 0);
+}
+
+/* With DIVVY_RESTART_NEVER it is not. Then the item comes unprepared when prepare_timeout_ms is over. */
+TEST_IN(test_prepare_fails_once, set_up, tear_down) {
+    dv_member *anna = start(0);
+    assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
+    atomic_store(&members[1].prepare_result, 3);
+    dv_member *bert = start_preparing_with(1, 300, DIVVY_RESTART_NEVER);
     assert_true(DV_WAIT(works_on(bert, 2), DEADLINE_MS));
     assert_int_equal(atomic_load(&bert->prepare_begun), 2);
     assert_int_equal(sum(bert->ended), 2);
     assert_int_equal(sum(bert->end_result), 6);
+    for (int i = 0; i < ITEMS; i++)
+        assert_int_equal(atomic_load(&bert->restart_ms[i]), atomic_load(&bert->ended[i]) ? -1 : 0);
     assert_int_equal(sum(bert->given), 0);
+    assert_int_equal(sum(bert->discarded), 2);
     assert_int_equal(stop(bert), 0);
     assert_int_equal(stop(anna), 0);
 }

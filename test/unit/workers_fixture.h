@@ -36,7 +36,7 @@ typedef struct {
     atomic_int begun[ITEMS], told[ITEMS], working[ITEMS], ended[ITEMS], prepared[ITEMS], given[ITEMS], discarded[ITEMS];
     _Atomic(int64_t) token[ITEMS];
     _Atomic(int64_t) restart_ms[ITEMS];
-    atomic_int end_result[ITEMS];
+    atomic_int end_result[ITEMS], end_told[ITEMS];
     atomic_bool lingers;       /* workers that are told to stop go on */
     atomic_bool prepare_lasts; /* so does prepare */
     atomic_int prepare_begun;
@@ -86,12 +86,10 @@ static inline int fixture_prepare(void **prepared, const char *item, void *user)
     dv_member *m = user;
     atomic_fetch_add(&m->prepare_begun, 1);
     while (atomic_load(&m->prepare_lasts)) dv_test_sleep_ms(1);
-    int result = atomic_load(&m->prepare_result);
-    if (result == 0) {
-        *prepared = strdup(item);
-        atomic_fetch_add(&m->prepared[item_number(item)], 1);
-    }
-    return result;
+    if (*prepared) abort();
+    *prepared = strdup(item);
+    atomic_fetch_add(&m->prepared[item_number(item)], 1);
+    return atomic_load(&m->prepare_result);
 }
 
 static inline void fixture_discard(void *prepared, const char *item, void *user) {
@@ -107,6 +105,7 @@ static inline void fixture_on_end(divvy_workers *workers, const divvy_job_end *e
     (void)workers;
     atomic_store(&m->restart_ms[i], end->restart_ms);
     atomic_store(&m->end_result[i], end->result);
+    atomic_store(&m->end_told[i], end->told_to_stop);
     atomic_fetch_add(&m->ended[i], 1);
     while (atomic_load(&m->end_lasts)) dv_test_sleep_ms(1);
 }
@@ -170,13 +169,18 @@ static inline dv_member *start(int number) {
 }
 
 /* A standby: it prepares for what comes. */
-static inline dv_member *start_preparing(int number, int64_t prepare_timeout_ms) {
+static inline dv_member *start_preparing_with(int number, int64_t prepare_timeout_ms, int restart) {
     divvy_partitioner_config pool = pool_config("bert");
     pool.prepare_timeout_ms = prepare_timeout_ms;
     divvy_workers_config config = workers_config(&members[number], &pool);
     config.prepare = fixture_prepare;
     config.discard = fixture_discard;
+    config.restart = restart;
     return start_with(number, &config);
+}
+
+static inline dv_member *start_preparing(int number, int64_t prepare_timeout_ms) {
+    return start_preparing_with(number, prepare_timeout_ms, DIVVY_RESTART_ALWAYS);
 }
 
 static inline int sum(const atomic_int *numbers) {
