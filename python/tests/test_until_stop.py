@@ -15,7 +15,7 @@ KNOWS_CANCELS = sys.version_info >= (3, 11)
 
 
 class Owned:
-    """A partitioner of which all is ours."""
+    """A partitioner that owns all."""
 
     def owns(self, _item, _token):
         return True
