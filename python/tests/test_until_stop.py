@@ -75,18 +75,20 @@ def test_same_moment(order, turns):
 
 
 # The same where the task is canceled, as by a run whose item was lost: it ends by the cancel.
+@pytest.mark.parametrize("message", [True, False])
 @pytest.mark.parametrize("stop", [True, False])
-def test_canceled(stop):
+def test_canceled(stop, message):
     async def main():
         job, queue = make_job(), asyncio.Queue()
         task = asyncio.ensure_future(job.until_stop(queue.get()))
         await asyncio.sleep(0)
-        queue.put_nowait("m")
+        if message:
+            queue.put_nowait("m")
         if stop:
             job.stop.set()
         task.cancel()
         await asyncio.wait([task])
-        assert queue.qsize() == 1
+        assert queue.qsize() == message
         assert task.cancelled() if KNOWS_CANCELS or not stop else task.cancelled() or task.result() is None
     run(main())
 
