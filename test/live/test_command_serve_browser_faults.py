@@ -70,10 +70,10 @@ class FirstScreen(Window):
         def find():
             told[:] = served.json("/findings")["findings"]
             return [finding for finding in told if finding["check"] == check and finding["level"] in
-                    ("error", "warning") and (where is None or finding["where"] == where)]
-        wait_for(find, "the finding", told)
+                    ("error", "warning") and (where is None or finding["where"] == where) and
+                    re.search(cause, finding["what"])]
+        wait_for(find, "the finding", told)  # A server that is just ending is told of in other words.
         finding = find()[0]
-        self.assertRegex(finding["what"], cause)
         remedy = re.search(command, finding["do"])
         self.assertTrue(remedy, finding["do"])
         for width, height in SIZES.values():
