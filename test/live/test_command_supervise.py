@@ -114,7 +114,7 @@ class Commands(Case):
                 words = [line.split()[0] for line in self.read(name) if not line.startswith("of")]
                 self.assertEqual(words[:3], ["ALLOCATING", "ALLOCATING", "ACQUIRED"])
                 self.assertEqual("ended" in words, with_command)
-                self.assertEqual(words[-1], "FAILURE")
+                self.assertEqual(words[-1], "FINISHED")
                 others = [line for line in self.read("err" if name == "out" else "out") if line != "of the command"]
                 self.assertEqual(others, [])
 
