@@ -22,7 +22,7 @@ from command_harness import DEADLINE_S, Setting, run_to_end
 def command(subcommand, *arguments, connect=None):
     """The words of a command line; without --connect for what needs no server."""
     words = [Setting.divvy, subcommand]
-    if subcommand not in ("plan", "help"):
+    if subcommand != "help" and (subcommand != "plan" or "--path" in arguments):
         words += ["--connect", connect or Setting.server.connect]
     return words + list(arguments)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""`divvy locks` and `divvy plan`. SPDX-License-Identifier: Apache-2.0
+"""`divvy locks`. SPDX-License-Identifier: Apache-2.0
 
-Shows live locks, queues and plans as the command prints them.
+Shows live locks and queues as the command prints them.
 
 usage: test_command_status_locks.py BUILD_FOLDER [TEST...]     a TEST is a name such as Locks.test_list
 """
@@ -162,105 +162,6 @@ class Locks(Case):
         self.assertEqual(page.count("(unreadable)"), 2)
         self.assertIn("no limit yet", page)
         self.assert_fails(1, ["locks", "neither", *self.root], '"neither"', self.path)
-
-
-class Plan(Case):
-    def plan(self, members, items, *arguments):
-        path = self.file("\n".join("item-%05d" % number for number in range(items)))
-        return self.shown("plan", "--members", str(members), "--items-from", path, "--verbose", *arguments)
-
-    def check(self, plan, members, items, join, leave):
-        """What is true of every plan."""
-        rows = plan["members"]
-        self.assertEqual([row["identifier"] for row in rows],
-                         ["member-%d" % (number + 1) for number in range(members + join)])
-        self.assertEqual([row["before"] is None for row in rows], [False] * members + [True] * join)
-        self.assertEqual([row["after"] is None for row in rows], [True] * leave + [False] * (members + join - leave))
-        for key, count in (("before", members), ("after", members + join - leave)):
-            loads = [row[key] for row in rows if row[key] is not None]
-            self.assertEqual(sum(loads), items)
-            self.assertLessEqual({items // count, items // count + bool(items % count)} | set(loads),
-                                 {items // count, items // count + 1})
-        for row in rows:
-            self.assertEqual((row["before"] or 0) + row["gains"] - row["loses"], row["after"] or 0)
-        self.assertEqual(len(plan["moved"]), plan["moves"])
-        self.assertTrue(all(move["from"] != move["to"] for move in plan["moved"]))
-        self.assertEqual(collections.Counter(move["from"] for move in plan["moved"]),
-                         collections.Counter({row["identifier"]: row["loses"] for row in rows if row["loses"]}))
-        self.assertEqual(sum(row["gains"] for row in rows), plan["moves"])
-        self.assertLessEqual(plan["floor"], plan["moves"])
-
-    # Every plan adds up for all joins and leaves; the floor of a join is floor(K / (M + 1)) where loads were even, of
-    # a leave what the leaver had.
-    def test_sums(self):
-        for assign in ("rendezvous", "round_robin", "sticky"):
-            for members, items, join, leave in ((3, 24, 1, 0), (3, 24, 0, 1), (4, 10, 2, 1), (2, 1, 3, 0),
-                                                (5, 100, 0, 0),
-                                                (1, 7, 1, 1), (7, 100, 0, 3)):
-                with self.subTest(assign=assign, members=members, items=items, join=join, leave=leave):
-                    plan = self.plan(members, items, "--join", str(join), "--leave", str(leave), "--assign", assign)
-                    self.check(plan, members, items, join, leave)
-                    if (join, leave) == (1, 0):
-                        self.assertEqual(plan["floor"], items // (members + 1))
-                    if join == 0:
-                        self.assertEqual(plan["floor"], sum(row["before"] for row in plan["members"][:leave]))
-                    if assign == "sticky":
-                        self.assertEqual(plan["moves"], plan["floor"])
-
-    # Round robin is kazoo's sorted(items)[i::n], whose members are sorted as strings.
-    def test_round_robin(self):
-        plan = self.plan(11, 50, "--join", "1", "--assign", "round-robin")
-        items = ["item-%05d" % number for number in range(50)]
-
-        def owners(count):
-            members = sorted("member-%d" % (number + 1) for number in range(count))
-            return {item: members[number % count] for number, item in enumerate(items)}
-        before, after = owners(11), owners(12)
-        self.assertEqual(plan["moved"], [{"item": item, "from": before[item], "to": after[item]} for item in items
-                                         if before[item] != after[item]])
-
-    # Rendezvous moves little more than must be.
-    def test_rendezvous(self):
-        plan = self.plan(100, 10000, "--join", "1")
-        self.assertEqual(plan["floor"], 10000 // 101)
-        self.assertLess(plan["moves"], 4 * plan["floor"])
-
-    # For people: a summary, a line a member, and with --verbose a line a move.
-    def test_page(self):
-        arguments = ["plan", "--members", "2", "--join", "1", "--item", "b", "--item", "a", "--item", "c", "--assign",
-                     "round_robin"]
-        self.assertEqual(run(*arguments).stdout.splitlines(), [
-            "3 items by round_robin: from 2 to 3 members",
-            "1 item moves (33.3 %); the least that can be is 1",
-            "",
-            "MEMBER    BEFORE  AFTER  GAINS  LOSES",
-            "member-1       2      1      0      1",
-            "member-2       1      1      0      0",
-            "member-3   joins      1      1      0"])
-        self.assertEqual(run(*arguments, "--verbose").stdout.splitlines()[-3:], [
-            "", "ITEM  FROM      TO", "c     member-1  member-3"])
-        self.assertEqual(run(*arguments, "--leave", "1").stdout.splitlines()[4].split(),
-                         ["member-1", "2", "leaves", "0", "2"])
-
-    # Wrong usage is told in one line, with exit code 2; so is a list that cannot be used.
-    def test_usage(self):
-        good = ["plan", "--members", "2", "--item", "a"]
-        for arguments, fragment in (
-                (["plan", "--item", "a"], "--members is missing"),
-                (["plan", "--members", "2"], "items are missing"),
-                (["plan", "--members", "0", "--item", "a"], '"0"'),
-                (["plan", "--members", "x", "--item", "a"], '"x"'),
-                (["plan", "--members", "10001", "--item", "a"], "10000"),
-                (good + ["--leave", "3"], "--leave"),
-                (good + ["--leave", "2"], "nobody"),
-                (good + ["--assign", "auto"], "rendezvous"),
-                (good + ["--items-from", "/dev/null"], "not both"),
-                (good + ["word"], '"word"')):
-            with self.subTest(arguments=arguments):
-                self.assert_fails(2, arguments, fragment)
-        done = run("plan", "--members", "1", "--items-from", "/nonexistent")
-        self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("/nonexistent", done.stderr)
 
 
 if __name__ == "__main__":

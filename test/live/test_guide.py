@@ -218,7 +218,9 @@ def check_commands(build, server):
         check("one" in page and "two" in page, "the page has both: " + page)
         said = commands.run("divvy lock guide-report echo done")
         check(said == "done\n", "the command ran under a lock: " + said)
-        said = commands.run("divvy plan --members 4 --join 1 --items-from docs/examples/queues.txt --assign sticky")
+        said = commands.run("divvy plan --path /shop --leave two")
+        check("from 2 to 1 member" in said, "the live plan is shown: " + said)
+        said = commands.run("divvy plan --members 4 --join 1 --items-from docs/examples/queues.txt")
         check("24" in said, "the plan is shown: " + said)
         for process in (lines, worker):
             process.send_signal(signal.SIGTERM)

@@ -57,7 +57,8 @@ _divvy_options() {
             --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --metrics --verbose --help"
         ;;
     plan)
-        echo "--members --join --leave --items-from --item --assign --items-order --verbose --json --help"
+        echo "--path --members --join --leave --drain --weight --zone --items-from --item --assign --max-moves
+            --items-order --verbose --json --connect --timeout --auth-file $_divvy_tls_options --help"
         ;;
     drain)
         echo "--path --undo --weight --wait --wait-timeout --connect --timeout --auth-file $_divvy_tls_options --verbose
@@ -69,7 +70,7 @@ _divvy_options() {
 # The values of an option where there are few, by subcommand and option.
 _divvy_values() {
     case $1:$2 in
-    plan:--assign) echo "rendezvous round_robin sticky" ;;
+    plan:--assign) echo "plan rendezvous round_robin sticky" ;;
     *:--assign) echo "auto round_robin rendezvous" ;;
     *:--items-order) echo "bytes numeric" ;;
     *:--mode) echo "incremental eager" ;;

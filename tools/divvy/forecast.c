@@ -1,11 +1,112 @@
 /* A forecast of the items that a change of members would move. SPDX-License-Identifier: Apache-2.0 */
 #include "forecast.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <divvy/divvy.h>
+
 #include "table.h"
 #include "table_json.h"
+#include "text.h"
+
+#define NOBODY UINT32_MAX
+
+int dv_forecast_init(dv_forecast *f, size_t member_count, const char *const *items, size_t item_count) {
+    f->items = items;
+    f->item_count = item_count;
+    f->members = calloc(member_count + 1, sizeof *f->members);
+    f->before = calloc(item_count + 1, sizeof *f->before);
+    f->after = calloc(item_count + 1, sizeof *f->after);
+    if (!f->members || !f->before || !f->after) return DIVVY_ENOMEM;
+    f->member_count = member_count;
+    return 0;
+}
+
+void dv_forecast_free(dv_forecast *f) {
+    for (size_t m = 0; m < f->member_count; m++) {
+        free(f->members[m].name);
+        free(f->members[m].key);
+        free(f->members[m].zone);
+    }
+    free(f->members);
+    free(f->before);
+    free(f->after);
+}
+
+/* ---- what follows ---- */
+
+static void count_loads(dv_forecast *f) {
+    for (size_t i = 0; i < f->item_count; i++) {
+        dv_forecast_member *from = f->before[i] == NOBODY ? NULL : &f->members[f->before[i]];
+        dv_forecast_member *to = f->after[i] == NOBODY ? NULL : &f->members[f->after[i]];
+        if (from) from->before++;
+        if (to) to->after++;
+        if (from == to) continue;
+        if (from) from->loses++;
+        if (to) to->gains++;
+        f->moves += from && to;
+    }
+}
+
+/* Counts the moves of what has the fewest: A6 and A7 choose shares so. Items of the absent are kept for them. */
+static int find_floor(dv_forecast *f) {
+    divvy_sticky_options options = DIVVY_STICKY_OPTIONS_INIT;
+    options.spread_zones = 1;
+    divvy_member *members = calloc(f->member_count + 1, sizeof *members);
+    uint32_t *places = calloc(f->member_count + 1, sizeof *places);
+    const char **items = (const char **)calloc(f->item_count + 1, sizeof *items);
+    uint32_t *previous = calloc(f->item_count + 1, sizeof *previous), *next = calloc(f->item_count + 1, sizeof *next);
+    int error = members && places && items && previous && next ? 0 : DIVVY_ENOMEM;
+    size_t count = 0, dealt = 0;
+    for (size_t m = 0; !error && m < f->member_count; m++) {
+        const dv_forecast_member *own = &f->members[m];
+        places[m] = own->leaves || own->absent ? NOBODY : (uint32_t)count;
+        if (places[m] != NOBODY) members[count++] = (divvy_member){own->key, own->weight_after, own->zone};
+    }
+    f->floor = 0;
+    for (size_t i = 0; !error && i < f->item_count; i++) {
+        const dv_forecast_member *owner = f->before[i] == NOBODY ? NULL : &f->members[f->before[i]];
+        if (!owner || (owner->absent && !owner->leaves)) continue;
+        items[dealt] = f->items[i];
+        previous[dealt++] = places[f->before[i]];
+    }
+    if (!error && count > 0) error = divvy_assign_sticky(members, count, items, dealt, previous, &options, next);
+    for (size_t i = 0; !error && count > 0 && i < dealt; i++) f->floor += next[i] != previous[i];
+    if (f->floor > f->moves) f->floor = f->moves; /* D18: the plan waits for who is absent. */
+    free(members);
+    free(places);
+    free((void *)items);
+    free(previous);
+    free(next);
+    return error;
+}
+
+static double balance_of(const dv_forecast *f, bool after) {
+    double total = 0, most = 0;
+    for (size_t m = 0; m < f->member_count; m++) {
+        const dv_forecast_member *own = &f->members[m];
+        if (after ? !own->leaves : !own->joins) total += after ? own->weight_after : own->weight_before;
+    }
+    for (size_t m = 0; m < f->member_count && f->item_count > 0; m++) {
+        const dv_forecast_member *own = &f->members[m];
+        double weight = after ? own->weight_after : own->weight_before;
+        double share = (double)f->item_count * weight / total; /* one of weight 0 has none */
+        double load = (double)(after ? own->after : own->before);
+        if (weight > 0 && load / share > most) most = load / share;
+    }
+    return most;
+}
+
+int dv_forecast_count(dv_forecast *f) {
+    count_loads(f);
+    f->balance_before = balance_of(f, false);
+    f->balance_after = balance_of(f, true);
+    return find_floor(f);
+}
+
+/* ---- for people ---- */
 
 static const dv_column member_columns[] = {
     {"MEMBER", false, false}, {"BEFORE", true, false}, {"AFTER", true, false},
@@ -21,33 +122,31 @@ static const char *number(size_t value, char out[NUMBER_BYTES]) {
     return out;
 }
 
-static int add_member(dv_table *table, const dv_forecast *plan, size_t i) {
+static int add_member(dv_table *table, const dv_forecast_member *m) {
     char before[NUMBER_BYTES], after[NUMBER_BYTES], gains[NUMBER_BYTES], loses[NUMBER_BYTES];
-    const dv_forecast_load *load = &plan->loads[i];
-    const char *name = plan->members[i].identifier;
     const char *cells[MEMBER_COLUMNS] = {
-        name,
-        dv_forecast_joins(plan, i) ? "joins" : number(load->before, before),
-        dv_forecast_leaves(plan, i) ? "leaves" : number(load->after, after),
-        number(load->gains, gains),
-        number(load->loses, loses),
+        m->name,
+        m->joins ? "joins" : number(m->before, before),
+        m->leaves ? "leaves" : number(m->after, after),
+        number(m->gains, gains),
+        number(m->loses, loses),
     };
-    return dv_table_add(table, name, cells);
+    return dv_table_add(table, m->name, cells);
 }
 
-static int add_move(dv_table *table, const dv_forecast *plan, size_t i) {
-    const char *cells[ITEM_COLUMNS] = {plan->items->names[i], plan->members[plan->before[i]].identifier,
-                                       plan->members[plan->after[i]].identifier};
-    return dv_table_add(table, cells[0], cells);
+static bool moves(const dv_forecast *f, size_t i) {
+    return f->before[i] != f->after[i] && f->before[i] != NOBODY && f->after[i] != NOBODY;
 }
 
-static int print_moves(const dv_forecast *plan, FILE *to) {
+static int print_moves(const dv_forecast *f, FILE *to) {
     dv_table *table = dv_table_new(item_columns, ITEM_COLUMNS);
     int error = table ? 0 : -1;
-    for (size_t i = 0; !error && i < plan->items->count; i++) {
-        if (plan->before[i] != plan->after[i]) error = add_move(table, plan, i);
+    for (size_t i = 0; !error && i < f->item_count; i++) {
+        if (!moves(f, i)) continue;
+        const char *cells[ITEM_COLUMNS] = {f->items[i], f->members[f->before[i]].name, f->members[f->after[i]].name};
+        error = dv_table_add(table, cells[0], cells);
     }
-    if (!error && plan->moves) {
+    if (!error && f->moves) {
         fputs("\n", to);
         dv_table_print(table, false, to);
     }
@@ -55,27 +154,42 @@ static int print_moves(const dv_forecast *plan, FILE *to) {
     return error;
 }
 
-static void print_summary(const dv_forecast *plan, FILE *to) {
-    size_t before = plan->member_count - plan->join_count, after = plan->member_count - plan->leave_count;
-    fprintf(to, "%zu item%s by %s: from %zu to %zu member%s\n", plan->items->count, plan->items->count == 1 ? "" : "s",
-            plan->assign, before, after, after == 1 ? "" : "s");
-    fprintf(to, "%zu item%s (%.1f %%); the least that can be is %zu\n\n", plan->moves,
-            plan->moves == 1 ? " moves" : "s move", 100.0 * (double)plan->moves / (double)plan->items->count,
-            plan->floor);
+static void print_pool(const dv_forecast *f, FILE *to) {
+    char *path = f->path ? dv_text_readable(f->path) : NULL;
+    if (f->path) fprintf(to, " %" PRIu64 " of %s", f->generation, path ? path : "?");
+    free(path);
 }
 
-char *dv_forecast_print(const dv_forecast *plan, bool list) {
+static void print_summary(const dv_forecast *f, FILE *to) {
+    size_t before = 0, after = 0;
+    for (size_t m = 0; m < f->member_count; m++) {
+        before += !f->members[m].joins;
+        after += !f->members[m].leaves;
+    }
+    fprintf(to, "%zu item%s by %s", f->item_count, f->item_count == 1 ? "" : "s", f->assign);
+    print_pool(f, to);
+    fprintf(to, ": from %zu to %zu member%s\n", before, after, after == 1 ? "" : "s");
+    if (f->unsettled) fputs("this plan is not carried out yet; before is what it leads to\n", to);
+    fprintf(to, "%zu item%s (%.1f %%); the least that can be is %zu\n", f->moves, f->moves == 1 ? " moves" : "s move",
+            f->item_count ? 100.0 * (double)f->moves / (double)f->item_count : 0.0, f->floor);
+    if (f->max_moves && f->rounds)
+        fprintf(to, "in %zu round%s of at most %" PRIu32 "; items of members that leave go at once\n", f->rounds,
+                f->rounds == 1 ? "" : "s", f->max_moves);
+    fprintf(to, "the fullest member has %.2f of its share before, %.2f after\n\n", f->balance_before, f->balance_after);
+}
+
+char *dv_forecast_print(const dv_forecast *f, bool list) {
     char *text = NULL;
     size_t bytes = 0;
     dv_table *table = dv_table_new(member_columns, MEMBER_COLUMNS);
     FILE *to = open_memstream(&text, &bytes);
     int error = table && to ? 0 : -1;
-    for (size_t i = 0; !error && i < plan->member_count; i++) error = add_member(table, plan, i);
+    for (size_t m = 0; !error && m < f->member_count; m++) error = add_member(table, &f->members[m]);
     if (!error) {
-        print_summary(plan, to);
+        print_summary(f, to);
         dv_table_print(table, false, to);
     }
-    if (!error && list) error = print_moves(plan, to);
+    if (!error && list) error = print_moves(f, to);
     dv_table_free(table);
     if (to && ferror(to)) error = -1;
     if (to && fclose(to) == 0 && !error) return text;
@@ -85,38 +199,56 @@ char *dv_forecast_print(const dv_forecast *plan, bool list) {
 
 /* ---- JSON ---- */
 
-static bool put_member(cJSON *array, const dv_forecast *plan, size_t i) {
-    const dv_forecast_load *load = &plan->loads[i];
-    cJSON *json = dv_json_add_object(array);
-    return json && dv_json_text(json, "identifier", plan->members[i].identifier) &&
-           (dv_forecast_joins(plan, i) ? cJSON_AddNullToObject(json, "before") != NULL
-                                       : dv_json_number(json, "before", (int64_t)load->before)) &&
-           (dv_forecast_leaves(plan, i) ? cJSON_AddNullToObject(json, "after") != NULL
-                                        : dv_json_number(json, "after", (int64_t)load->after)) &&
-           dv_json_number(json, "gains", (int64_t)load->gains) && dv_json_number(json, "loses", (int64_t)load->loses);
+static bool put_count_or_null(cJSON *json, const char *key, bool is_null, size_t count) {
+    return is_null ? cJSON_AddNullToObject(json, key) != NULL : dv_json_number(json, key, (int64_t)count);
 }
 
-static bool put_moves(cJSON *json, const dv_forecast *plan) {
+static bool put_member(cJSON *array, const dv_forecast_member *m) {
+    cJSON *json = dv_json_add_object(array);
+    return json && dv_json_text(json, "identifier", m->name) &&
+           put_count_or_null(json, "weight", m->leaves, m->weight_after) &&
+           put_count_or_null(json, "before", m->joins, m->before) &&
+           put_count_or_null(json, "after", m->leaves, m->after) && dv_json_number(json, "gains", (int64_t)m->gains) &&
+           dv_json_number(json, "loses", (int64_t)m->loses);
+}
+
+static bool put_moves(cJSON *json, const dv_forecast *f) {
     cJSON *array = cJSON_AddArrayToObject(json, "moved");
     bool good = array;
-    for (size_t i = 0; good && i < plan->items->count; i++) {
-        if (plan->before[i] == plan->after[i]) continue;
+    for (size_t i = 0; good && i < f->item_count; i++) {
+        if (!moves(f, i)) continue;
         cJSON *move = dv_json_add_object(array);
-        good = move && dv_json_text(move, "item", plan->items->names[i]) &&
-               dv_json_text(move, "from", plan->members[plan->before[i]].identifier) &&
-               dv_json_text(move, "to", plan->members[plan->after[i]].identifier);
+        good = move && dv_json_text(move, "item", f->items[i]) &&
+               dv_json_text(move, "from", f->members[f->before[i]].name) &&
+               dv_json_text(move, "to", f->members[f->after[i]].name);
     }
     return good;
 }
 
-char *dv_forecast_json(const dv_forecast *plan, bool list) {
+/* With as many digits as tell something. */
+static bool put_balance(cJSON *json, const dv_forecast *f) {
+    enum { DIGITS = 10000 };
+    cJSON *balance = cJSON_AddObjectToObject(json, "balance");
+    return balance &&
+           cJSON_AddNumberToObject(balance, "before", (double)(int64_t)(f->balance_before * DIGITS + 0.5) / DIGITS) &&
+           cJSON_AddNumberToObject(balance, "after", (double)(int64_t)(f->balance_after * DIGITS + 0.5) / DIGITS);
+}
+
+static bool put_pool(cJSON *json, const dv_forecast *f) {
+    return !f->path ||
+           (dv_json_text(json, "path", f->path) && dv_json_number(json, "generation", (int64_t)f->generation) &&
+            dv_json_bool(json, "settled", !f->unsettled));
+}
+
+char *dv_forecast_json(const dv_forecast *f, bool list) {
     cJSON *json = cJSON_CreateObject();
-    bool good = json && dv_json_text(json, "assign", plan->assign) &&
-                dv_json_number(json, "items", (int64_t)plan->items->count) &&
-                dv_json_number(json, "moves", (int64_t)plan->moves) &&
-                dv_json_number(json, "floor", (int64_t)plan->floor);
+    bool good = json && dv_json_text(json, "assign", f->assign) && put_pool(json, f) &&
+                dv_json_number(json, "items", (int64_t)f->item_count) &&
+                dv_json_number(json, "moves", (int64_t)f->moves) && dv_json_number(json, "floor", (int64_t)f->floor) &&
+                dv_json_number(json, "rounds", (int64_t)f->rounds) &&
+                dv_json_number(json, "max_moves", (int64_t)f->max_moves) && put_balance(json, f);
     cJSON *members = good ? cJSON_AddArrayToObject(json, "members") : NULL;
     good = members;
-    for (size_t i = 0; good && i < plan->member_count; i++) good = put_member(members, plan, i);
-    return dv_json_line(json, good && (!list || put_moves(json, plan)));
+    for (size_t m = 0; good && m < f->member_count; m++) good = put_member(members, &f->members[m]);
+    return dv_json_line(json, good && (!list || put_moves(json, f)));
 }

@@ -6,37 +6,45 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <divvy/divvy.h>
-
-#include "item_list.h"
-
 typedef struct {
+    char *name;     /* what it is called */
+    bool is_static; /* its key in the plan, where there is one */
+    char *key;
+    char *zone;
+    uint32_t weight_before, weight_after;
+    bool leaves, joins, absent;
     size_t before, after; /* items */
     size_t gains, loses;
-} dv_forecast_load;
+} dv_forecast_member;
 
 typedef struct {
-    const char *assign; /* by which rule */
-    const dv_item_list *items;
-    divvy_member *members; /* all that there ever are: those that leave, those that stay, those that join */
-    size_t member_count;
-    size_t leave_count, join_count;
-    uint32_t *before, *after; /* for each item: who of `members` owns it */
-    dv_forecast_load *loads;  /* for each member */
-    size_t moves;             /* items that change owner */
-    size_t floor;             /* how many have to, whatever the rule, for loads that differ by one at most */
+    const char *assign;          /* by which rule */
+    const char *path;            /* of the pool; NULL: of none */
+    uint64_t generation;         /* of its plan */
+    bool unsettled;              /* that is still being carried out, or does not have all of the party yet */
+    const char *const *items;    /* sorted bytewise */
+    dv_forecast_member *members; /* all that there ever are */
+    uint32_t *before, *after;    /* for each item: who of `members` owns it; UINT32_MAX: nobody */
+    size_t member_count, item_count;
+    uint32_t max_moves; /* at a time; 0: no limit */
+    size_t rounds;      /* in which it comes about */
+
+    size_t moves; /* items that change owner */
+    size_t floor; /* how many have to, for loads that follow the weights */
+    double balance_before,
+        balance_after; /* the most that a member has, of its share by weight; 0: nobody has a share */
 } dv_forecast;
 
-static inline bool dv_forecast_leaves(const dv_forecast *plan, size_t member) {
-    return member < plan->leave_count;
-}
-static inline bool dv_forecast_joins(const dv_forecast *plan, size_t member) {
-    return member >= plan->member_count - plan->join_count;
-}
+/* Makes room for so many. 0 or DIVVY_ENOMEM; dv_forecast_free() in each case. */
+int dv_forecast_init(dv_forecast *forecast, size_t member_count, const char *const *items, size_t item_count);
+void dv_forecast_free(dv_forecast *forecast);
+
+/* Computes all that follows from who owned what and owns it: loads, moves, floor and balance. 0 or DIVVY_ENOMEM. */
+int dv_forecast_count(dv_forecast *forecast);
 
 /* For people, and as one JSON object on one line; with each item that moves where `list`. Text to free(), NULL when an
  * allocation fails. */
-char *dv_forecast_print(const dv_forecast *plan, bool list);
-char *dv_forecast_json(const dv_forecast *plan, bool list);
+char *dv_forecast_print(const dv_forecast *forecast, bool list);
+char *dv_forecast_json(const dv_forecast *forecast, bool list);
 
 #endif

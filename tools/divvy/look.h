@@ -27,7 +27,10 @@ typedef struct {
 } dv_look_options;
 
 /* Their lines in the table of options; `member` is the place of a dv_look_options in the struct of values. */
-#define DV_LOOK_OPTIONS(type, member)                                                         \
+#define DV_LOOK_OPTIONS(type, member)          \
+    DV_LOOK_OPTIONS_BUT_VERBOSE(type, member), \
+        DV_SESSION_OPTION_VERBOSE(type, member, "write the library's log to standard error")
+#define DV_LOOK_OPTIONS_BUT_VERBOSE(type, member)                                             \
     DV_SESSION_OPTION_CONNECT(type, member),                                                  \
         {.name = "timeout",                                                                   \
          .argument = "DURATION",                                                              \
@@ -37,8 +40,7 @@ typedef struct {
                  "(default: 10s)",                                                            \
          .min_ms = 1,                                                                         \
          .max_ms = 24 * 3600 * 1000},                                                         \
-        DV_SESSION_OPTION_AUTH_FILE(type, member), DV_TLS_OPTIONS(type, member.tls),          \
-        DV_SESSION_OPTION_VERBOSE(type, member, "write the library's log to standard error")
+        DV_SESSION_OPTION_AUTH_FILE(type, member), DV_TLS_OPTIONS(type, member.tls)
 
 enum { DV_LOOK_TIMEOUT_MS = 10000 };
 

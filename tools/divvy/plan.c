@@ -7,255 +7,256 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
-#include "forecast.h"
-#include "item_list.h"
+#include "log.h"
 #include "options.h"
-
-enum { MEMBERS_MAX = 10000, MEMBER_NAME_BYTES = 32 };
+#include "plan_call.h"
+#include "znode/path.h"
 
 static const char command[] = "plan";
 
-typedef struct {
-    int64_t members, join, leave; /* members 0: not given */
-    const char *items_from;
-    dv_texts items;
-    int assign;      /* an index of `rules` */
-    int items_order; /* DIVVY_ORDER_* */
-    int json, verbose;
+/* ---- options ---- */
 
-    dv_item_list list;
-} plan_options;
-
-/* ---- the rules ---- */
-
-/* `previous` is what each item's owner was, of these members; UINT32_MAX: none. Items come in their order (A1). */
-typedef int (*rule_fn)(const divvy_member *members, size_t member_count, const dv_item_list *items,
-                       const uint32_t *previous, int items_order, uint32_t *owners);
-
-static int by_rendezvous(const divvy_member *members, size_t member_count, const dv_item_list *items,
-                         const uint32_t *previous, int items_order, uint32_t *owners) {
-    (void)previous, (void)items_order;
-    return divvy_assign_rendezvous(members, member_count, items->names, items->count, owners);
-}
-
-static int by_round_robin(const divvy_member *members, size_t member_count, const dv_item_list *items,
-                          const uint32_t *previous, int items_order, uint32_t *owners) {
-    (void)previous;
-    return divvy_assign_round_robin_ordered(members, member_count, items->names, items->count, items_order, owners);
-}
-
-static int by_sticky(const divvy_member *members, size_t member_count, const dv_item_list *items,
-                     const uint32_t *previous, int items_order, uint32_t *owners) {
-    (void)items_order;
-    return divvy_assign_sticky(members, member_count, items->names, items->count, previous, NULL, owners);
-}
-
-static const struct {
-    const char *name;
-    rule_fn assign;
-} rules[] = {{"rendezvous", by_rendezvous}, {"round_robin", by_round_robin}, {"sticky", by_sticky}};
-
-static const dv_choice assigns[] = {
-    {"rendezvous", 0}, {"round_robin", 1}, {"round-robin", 1}, {"sticky", 2}, {NULL, 0}};
+static const dv_choice assigns[] = {{"plan", DV_BY_PLAN},
+                                    {"rendezvous", DV_BY_RENDEZVOUS},
+                                    {"round_robin", DV_BY_ROUND_ROBIN},
+                                    {"round-robin", DV_BY_ROUND_ROBIN},
+                                    {"sticky", DV_BY_STICKY},
+                                    {NULL, 0}};
 
 static const dv_choice orders[] = {{"bytes", DIVVY_ORDER_BYTES}, {"numeric", DIVVY_ORDER_NUMERIC}, {NULL, 0}};
 
-/* ---- options ---- */
-
 #define NUMBER(option_name, field, least, help_text)                                                             \
     {                                                                                                            \
-        .name = option_name, .argument = "N", .kind = DV_OPTION_NUMBER, .offset = offsetof(plan_options, field), \
-        .help = help_text, .min = least, .max = MEMBERS_MAX                                                      \
+        .name = option_name, .argument = "N", .kind = DV_OPTION_NUMBER, .offset = offsetof(dv_plan_call, field), \
+        .help = help_text, .min = least, .max = DV_PLAN_CALL_MEMBERS_MAX                                         \
     }
+#define TEXT(option_name, value, a_kind, field, help_text)                                               \
+    {                                                                                                    \
+        .name = option_name, .argument = value, .kind = a_kind, .offset = offsetof(dv_plan_call, field), \
+        .help = help_text                                                                                \
+    }
+#define FLAG(option_name, field, help_text) \
+    { .name = option_name, .kind = DV_OPTION_FLAG, .offset = offsetof(dv_plan_call, field), .help = help_text }
 
 static const dv_option table[] = {
-    NUMBER("members", members, 1, "how many members there are before the change; required"),
+    TEXT("path", "PATH", DV_OPTION_TEXT, path,
+         "a live pool, an absolute znode path such as /work_queues: its members, items and\n"
+         "plan are those to begin with, and nothing is changed there"),
+    NUMBER("members", members, 1, "how many members there are before the change; required without --path"),
     NUMBER("join", join, 0, "how many join (default: 0)"),
-    NUMBER("leave", leave, 0, "how many leave, of those that there are before (default: 0)"),
-    {.name = "items-from",
-     .argument = "FILE",
-     .kind = DV_OPTION_TEXT,
-     .offset = offsetof(plan_options, items_from),
-     .help = "read the items from FILE (- is standard input), one a line; empty lines\n"
-             "and lines that begin with # are skipped"},
-    {.name = "item",
-     .argument = "ITEM",
-     .kind = DV_OPTION_TEXTS,
-     .offset = offsetof(plan_options, items),
-     .help = "an item; repeat the option for each item"},
+    TEXT("leave", "WHO", DV_OPTION_TEXTS, leave,
+         "who leaves: with --path the identifier of a member, and the option can be repeated;\n"
+         "without --path how many, of those that there are before (default: 0)"),
+    TEXT("drain", "MEMBER", DV_OPTION_TEXTS, drains,
+         "a member that is drained, which is the weight 0; the option can be repeated"),
+    TEXT("weight", "WEIGHT", DV_OPTION_TEXTS, weights,
+         "MEMBER=W: the member has the weight W from then on, where others have 1000; the\n"
+         "option can be repeated; one that joins can be meant, too"),
+    TEXT("zone", "ZONE", DV_OPTION_TEXT, zone, "the zone of those that join; only with --path (default: none)"),
+    TEXT("items-from", "FILE", DV_OPTION_TEXT, items_from,
+         "read the items from FILE (- is standard input), one a line; empty lines\n"
+         "and lines that begin with # are skipped; only without --path"),
+    TEXT("item", "ITEM", DV_OPTION_TEXTS, items, "an item; repeat the option for each item; only without --path"),
     {.name = "assign",
      .argument = "HOW",
      .kind = DV_OPTION_CHOICE,
-     .offset = offsetof(plan_options, assign),
-     .help = "rendezvous: by weights of names, a little more than must moves (default);\n"
-             "round_robin: kazoo's way, most moves; sticky: only what must moves",
+     .offset = offsetof(dv_plan_call, assign),
+     .help = "plan: as pools do whose members all follow plans (default); rendezvous: by\n"
+             "weights of names, a little more than must moves; round_robin: kazoo's way, most\n"
+             "moves; sticky: one deal of the plan, without its rounds",
      .choices = assigns},
+    NUMBER("max-moves", max_moves, 0,
+           "the most items that move at a time, by a plan; only without --path, as a live\n"
+           "pool's plan says it (default: 0, no limit)"),
     {.name = "items-order",
      .argument = "ORDER",
      .kind = DV_OPTION_CHOICE,
-     .offset = offsetof(plan_options, items_order),
+     .offset = offsetof(dv_plan_call, items_order),
      .help = "in which order round_robin deals items out: bytes (default);\n"
              "numeric, as kazoo deals integers out",
      .choices = orders},
-    {.name = "verbose",
-     .kind = DV_OPTION_FLAG,
-     .offset = offsetof(plan_options, verbose),
-     .help = "list each item that moves, too"},
-    {.name = "json",
-     .kind = DV_OPTION_FLAG,
-     .offset = offsetof(plan_options, json),
-     .help = "print one JSON object on one line"},
+    FLAG("verbose", verbose, "list each item that moves, too"),
+    FLAG("json", json, "print one JSON object on one line"),
+    DV_LOOK_OPTIONS_BUT_VERBOSE(dv_plan_call, look),
     {.name = NULL},
 };
 
 static void print_help(void) {
     printf("usage: divvy plan --members N (--items-from FILE | --item ITEM ...) [OPTION ...]\n"
+           "       divvy plan --path PATH [OPTION ...]\n"
            "\n"
-           "Computes how members divide the items, and what would move if some joined or left.\n"
-           "Needs no server. The members are called member-1, member-2 and so on. The first ones\n"
-           "leave, and new ones come after the last.\n"
+           "Computes how members divide items by the sticky plan, and what would move if some joined,\n"
+           "left, or had another weight: all at once, to the end.\n"
+           "\n"
+           "Without --path it needs no server. The members are called member-1, member-2 and so on, and\n"
+           "weigh 1000. The first ones leave, and new ones come after the last.\n"
+           "\n"
+           "With --path it reads the plan and the members of a live pool, and changes nothing there. The\n"
+           "pool must follow a plan: none of its members uses kazoo or a release of divvy without plans.\n"
+           "Who joins is called new-1, new-2 and so on. Nobody waits for who leaves: it is as after the\n"
+           "--rejoin-delay of a static member. A change that is under way is first carried to its end.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
-           "Exit codes: 0 the result was shown; 1 divvy failed, and standard error says why; 2 wrong\n"
-           "usage.\n");
+           "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
+           "\n"
+           "Exit codes: 0 the result was shown; 1 divvy failed, and standard error says why: the pool\n"
+           "follows no plan, it has no such member, nobody would be left; 2 wrong usage; 3 no server\n"
+           "answered within --timeout.\n");
 }
 
-static const char *missing(const plan_options *o) {
-    if (!o->members) return "--members is missing; it says how many there are before the change";
-    if (!o->items_from && o->items.count == 0)
-        return "the items are missing; give --items-from FILE, or --item for each";
-    if (o->items_from && o->items.count > 0) return "give --items-from or --item, not both";
-    if (o->leave > o->members) return "--leave: more cannot leave than there are by --members";
-    if (o->leave == o->members && o->join == 0) return "--leave: nobody would be left to own the items";
+/* ---- what is wrong with them ---- */
+
+static bool names_server(const dv_plan_call *o) {
+    const dv_tls_options *t = &o->look.tls;
+    return o->look.connect || o->look.auth_file || o->look.timeout_ms || t->ca_file || t->certificate_file ||
+           t->key_file || t->key_password_file || t->sasl_user || t->sasl_password_file || t->sasl_mechanism;
+}
+
+static const char *wrong_with_path(const dv_plan_call *o) {
+    if (*o->path != '/') return "--path must begin with a slash, such as /work_queues";
+    if (o->members) return "give --path or --members, not both: the pool has its own members";
+    if (o->items_from || o->items.count) return "give --path or items, not both: the pool's plan has its own items";
+    if (o->assign != DV_BY_PLAN) return "--assign: a pool's members go by its plan; leave --path out for other rules";
+    if (o->items_order >= 0) return "--items-order is for --assign round_robin, without --path";
+    if (o->max_moves >= 0) return "--max-moves: the pool's plan says it; leave it out with --path";
+    if (o->zone && !*o->zone) return "--zone: the zone is empty; without the option there is none";
+    if (o->zone && o->join == 0) return "--zone is of those that join; give --join, too";
     return NULL;
 }
 
-static int parse(plan_options *o, int argc, char **argv) {
+static const char *wrong_without_path(const dv_plan_call *o) {
+    if (!o->members) return "--members is missing; it says how many there are before the change, or give --path";
+    if (!o->items_from && o->items.count == 0)
+        return "the items are missing; give --items-from FILE, or --item for each";
+    if (o->items_from && o->items.count > 0) return "give --items-from or --item, not both";
+    if (o->zone) return "--zone is for a live pool; give --path, too";
+    if (names_server(o)) return "without --path no server is asked; --connect and the like are for --path";
+    if (o->leave_count > o->members) return "--leave: more cannot leave than there are by --members";
+    if (o->leave_count == o->members && o->join == 0) return "--leave: nobody would be left to own the items";
+    if (o->max_moves >= 0 && o->assign != DV_BY_PLAN) return "--max-moves is for --assign plan, which is the default";
+    if (o->wish_count && o->assign != DV_BY_PLAN && o->assign != DV_BY_STICKY)
+        return "--weight and --drain: only plan and sticky heed weights";
+    return NULL;
+}
+
+/* Reads a number of at most `most`. Returns whether it is one. */
+static bool read_number(const char *text, int64_t most, int64_t *number) {
+    size_t digits = strspn(text, "0123456789");
+    *number = digits > 0 && digits < 12 && !text[digits] ? strtoll(text, NULL, 10) : -1;
+    return *number >= 0 && *number <= most;
+}
+
+/* Without --path. Returns whether it is well-formed; if not, that was told. */
+static bool read_leave_count(dv_plan_call *o) {
+    if (o->path || o->leave.count == 0) return true;
+    if (o->leave.count > 1)
+        dv_command_misused(command, "--leave is given twice; without --path it says how many leave");
+    else if (!read_number(o->leave.texts[0], DV_PLAN_CALL_MEMBERS_MAX, &o->leave_count))
+        dv_command_misused(command,
+                           "--leave: \"%.100s\" is not a number from 0 to %d; it names members with --path only",
+                           o->leave.texts[0], DV_PLAN_CALL_MEMBERS_MAX);
+    else return true;
+    return false;
+}
+
+/* Adds a wish; `equals` is where its member's name ends. Returns whether it is well-formed; if not, that was told. */
+static bool add_wish(dv_plan_call *o, const char *option, const char *text, const char *equals, int64_t weight) {
+    dv_plan_wish *wish = &o->wishes[o->wish_count];
+    *wish = (dv_plan_wish){option, strndup(text, (size_t)(equals - text)), (uint32_t)weight};
+    if (!wish->member) {
+        dv_command_say("out of memory");
+        return false;
+    }
+    o->wish_count++;
+    if (!*wish->member) {
+        dv_command_misused(command, "--%s: the member's name is empty", option);
+        return false;
+    }
+    for (size_t n = 0; n + 1 < o->wish_count; n++) {
+        if (strcmp(o->wishes[n].member, wish->member) != 0) continue;
+        dv_command_misused(command, "--%s: the weight of \"%.100s\" is given twice", option, wish->member);
+        return false;
+    }
+    return true;
+}
+
+static bool read_wishes(dv_plan_call *o) {
+    bool good = (o->wishes = calloc(o->drains.count + o->weights.count + 1, sizeof *o->wishes));
+    if (!good) dv_command_say("out of memory");
+    for (size_t n = 0; good && n < o->drains.count; n++)
+        good = add_wish(o, "drain", o->drains.texts[n], strchr(o->drains.texts[n], '\0'), 0);
+    for (size_t n = 0; good && n < o->weights.count; n++) {
+        const char *text = o->weights.texts[n], *equals = strrchr(text, '=');
+        int64_t weight;
+        good = equals && read_number(equals + 1, UINT32_MAX, &weight);
+        if (!good)
+            dv_command_misused(command, "--weight: \"%.100s\" is not MEMBER=W, with W from 0 to %u", text, UINT32_MAX);
+        else good = add_wish(o, "weight", text, equals, weight);
+    }
+    return good;
+}
+
+static int finish_with_path(dv_plan_call *o) {
+    const char *reason = NULL;
+    if (dv_path_check(o->path, &reason) != 0) {
+        dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
+        return DV_OPTIONS_WRONG;
+    }
+    if (!o->look.timeout_ms) o->look.timeout_ms = DV_LOOK_TIMEOUT_MS;
+    return dv_look_options_finish(&o->look, command) == 0 ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
+}
+
+static int parse(dv_plan_call *o, int argc, char **argv) {
     int outcome = dv_options_parse(command, table, o, argc, argv);
     if (outcome != DV_OPTIONS_PARSED) return outcome;
-    const char *wrong = missing(o);
+    if (!read_leave_count(o) || !read_wishes(o)) return DV_OPTIONS_WRONG;
+    const char *wrong = o->path ? wrong_with_path(o) : wrong_without_path(o);
     if (wrong) {
         dv_command_misused(command, "%s", wrong);
         return DV_OPTIONS_WRONG;
     }
+    if (o->path) return finish_with_path(o);
     int error = o->items_from ? dv_item_list_read(&o->list, o->items_from) : dv_item_list_copy(&o->list, &o->items);
     return error ? DV_OPTIONS_WRONG : DV_OPTIONS_PARSED;
 }
 
-/* ---- the plan ---- */
+/* ---- doing it ---- */
 
-static int name_members(dv_forecast *plan) {
-    for (size_t i = 0; i < plan->member_count; i++) {
-        char *name = NULL;
-        if (asprintf(&name, "member-%zu", i + 1) < 0) return DIVVY_ENOMEM;
-        plan->members[i] = (divvy_member){.identifier = name, .weight = 1000};
-    }
-    return 0;
-}
-
-/* Both assignments; indexes of owners are among all members, as the first of those after the change is not the first of
- * all. */
-static int assign(dv_forecast *plan, rule_fn rule, int items_order) {
-    size_t old_count = plan->member_count - plan->join_count, leave = plan->leave_count;
-    int error = rule(plan->members, old_count, plan->items, NULL, items_order, plan->before);
-    uint32_t *previous = calloc(plan->items->count, sizeof *previous);
-    if (!previous) return DIVVY_ENOMEM;
-    for (size_t i = 0; !error && i < plan->items->count; i++)
-        previous[i] = plan->before[i] < leave ? UINT32_MAX : plan->before[i] - (uint32_t)leave;
-    if (!error)
-        error =
-            rule(plan->members + leave, plan->member_count - leave, plan->items, previous, items_order, plan->after);
-    for (size_t i = 0; !error && i < plan->items->count; i++) plan->after[i] += (uint32_t)leave;
-    free(previous);
-    return error;
-}
-
-static void count(dv_forecast *plan) {
-    for (size_t i = 0; i < plan->items->count; i++) {
-        dv_forecast_load *from = &plan->loads[plan->before[i]], *to = &plan->loads[plan->after[i]];
-        from->before++;
-        to->after++;
-        if (from == to) continue;
-        from->loses++;
-        to->gains++;
-        plan->moves++;
-    }
-}
-
-/* Returns the least number of moves: the items of leavers must move, and those that stayers have beyond their room.
- * A stayer has room for K // M items. K mod M stayers have room for one more, and are best chosen among the full
- * ones. */
-static size_t floor_of(const dv_forecast *plan) {
-    size_t after_count = plan->member_count - plan->leave_count;
-    size_t base = plan->items->count / after_count, extras = plan->items->count % after_count, moves = 0;
-    for (size_t i = 0; i < plan->member_count; i++) {
-        size_t load = plan->loads[i].before;
-        bool leaves = dv_forecast_leaves(plan, i);
-        size_t room = leaves ? 0 : base;
-        if (!leaves && load > base && extras > 0) {
-            room++;
-            extras--;
-        }
-        if (load > room) moves += load - room;
-    }
-    return moves;
-}
-
-static int make_plan(dv_forecast *plan, rule_fn rule, int items_order) {
-    plan->members = calloc(plan->member_count, sizeof *plan->members);
-    plan->loads = calloc(plan->member_count, sizeof *plan->loads);
-    plan->before = calloc(plan->items->count, sizeof *plan->before);
-    plan->after = calloc(plan->items->count, sizeof *plan->after);
-    if (!plan->members || !plan->loads || !plan->before || !plan->after) return DIVVY_ENOMEM;
-    int error = name_members(plan);
-    if (!error) error = assign(plan, rule, items_order);
-    if (error) return error;
-    count(plan);
-    plan->floor = floor_of(plan);
-    return 0;
-}
-
-static void free_plan(dv_forecast *plan) {
-    for (size_t i = 0; plan->members && i < plan->member_count; i++)
-        free((char *)(uintptr_t)plan->members[i].identifier);
-    free(plan->members);
-    free(plan->loads);
-    free(plan->before);
-    free(plan->after);
-}
-
-static int run_plan(const plan_options *o) {
-    dv_forecast plan = {.assign = rules[o->assign].name,
-                        .items = &o->list,
-                        .member_count = (size_t)(o->members + o->join),
-                        .leave_count = (size_t)o->leave,
-                        .join_count = (size_t)o->join};
-    int error = make_plan(&plan, rules[o->assign].assign, o->items_order);
+static int run_plan(const dv_plan_call *o) {
+    dv_forecast forecast = {0};
+    dv_plan_pool *pool = NULL;
+    int code = o->path ? dv_plan_pool_forecast(o, &pool, &forecast) : dv_plan_model(o, &forecast);
     char *text = NULL;
-    if (!error) text = o->json ? dv_forecast_json(&plan, o->verbose) : dv_forecast_print(&plan, o->verbose);
-    free_plan(&plan);
-    if (error && error != DIVVY_ENOMEM) {
-        bool of_order = error == DIVVY_EINVAL && o->items_order == DIVVY_ORDER_NUMERIC;
-        dv_command_say("%s",
-                       of_order ? "--items-order numeric: not all items are decimal numbers" : divvy_strerror(error));
-        return DV_EXIT_FAILED;
-    }
-    return dv_command_print(text);
+    if (!code) text = o->json ? dv_forecast_json(&forecast, o->verbose) : dv_forecast_print(&forecast, o->verbose);
+    dv_forecast_free(&forecast);
+    dv_plan_pool_free(pool);
+    return code ? code : dv_command_print(text);
+}
+
+static void free_call(dv_plan_call *o) {
+    for (size_t n = 0; n < o->wish_count; n++) free(o->wishes[n].member);
+    free(o->wishes);
+    dv_item_list_free(&o->list);
+    dv_look_options_free(&o->look);
+    free((void *)(uintptr_t)o->items.texts);
+    free((void *)(uintptr_t)o->leave.texts);
+    free((void *)(uintptr_t)o->drains.texts);
+    free((void *)(uintptr_t)o->weights.texts);
 }
 
 static int run(int argc, char **argv) {
-    plan_options o = {.members = 0};
+    dv_plan_call o = {.max_moves = -1, .items_order = -1};
     int code = DV_EXIT_USAGE;
     int outcome = parse(&o, argc, argv);
     if (outcome == DV_OPTIONS_HELP) {
         print_help();
         code = dv_command_printed();
     } else if (outcome == DV_OPTIONS_PARSED) {
+        if (o.path) dv_log_field("pool", o.path);
         code = run_plan(&o);
     }
-    dv_item_list_free(&o.list);
-    free((void *)(uintptr_t)o.items.texts);
+    free_call(&o);
     return code;
 }
 

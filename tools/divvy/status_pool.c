@@ -75,6 +75,7 @@ static void free_member(dv_status_member *m) {
     free(m->node);
     free(m->host);
     free(m->since);
+    free(m->zone);
 }
 
 /* All that look like one; who they are is told by a read. */
@@ -115,8 +116,10 @@ static int take_member(void *context, size_t i, const dv_reply *reply) {
     dv_member_facts facts = {.zone = NULL};
     bool good = dv_member_data_parse(reply->data, reply->data_bytes, &facts);
     m->is_static = good && facts.is_static;
+    m->weight = good ? facts.weight : DV_WEIGHT;
+    m->zone = facts.zone;
+    m->rejoin_delay_ms = good ? facts.rejoin_delay_ms : 0;
     m->first_czxid = good ? facts.first_czxid : 0;
-    free(facts.zone);
     bool told = !m->kazoo && dv_record_parse(data, reply->data_bytes, true, &record) == DV_RECORD_GOOD;
     free(data);
     m->session = reply->stat->ephemeral_owner;

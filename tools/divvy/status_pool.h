@@ -19,8 +19,11 @@ typedef struct {
     char *since; /* UTC, "2026-01-31T12:00:00Z": by its own word, else by its node */
     int64_t session, made_ms, czxid, first_czxid;
     size_t item_count;
-    bool follows;                        /* it follows plans */
-    bool is_static;                      /* by its own word */
+    bool follows;   /* it follows plans */
+    bool is_static; /* by its own word, as are the next three */
+    uint32_t weight;
+    char *zone;
+    int64_t rejoin_delay_ms;
     const struct dv_status_entry *entry; /* in the plan; NULL: none */
     bool fenced;                         /* another one has taken its place in the plan */
     size_t releasing;                    /* items that it holds, and that the plan gives to another or to nobody */
