@@ -214,18 +214,31 @@ static bool serves(const chaos *c) {
     return chaos_interrupted || dv_test_server_leader(c->server) != 0;
 }
 
+/* Counts as a stall of the machine that the servers did not answer: nothing is done to them. Returns for how long they
+ * have not answered now. */
+static int64_t watch_servers(chaos *c, int64_t *answered_ms) {
+    enum { SLOW_MS = 1000 };
+    bool serve = serves(c);
+    int64_t now_ms = chaos_now_ms(), silent_ms = now_ms - *answered_ms;
+    if (silent_ms < SLOW_MS) silent_ms = 0;
+    if (!serve) return silent_ms;
+    c->stall_ms += silent_ms;
+    *answered_ms = now_ms;
+    return 0;
+}
+
 /* Until everything has been well for a while, or should have been. The slower the machine, the longer. */
 static void quiet(chaos *c) {
     if (!DV_WAIT(serves(c), SERVE_MS)) {
         chaos_note(c, "Y %" PRId64 " servers do not all serve again", chaos_now_ms());
         return;
     }
-    int64_t stall_before = c->stall_ms, began_ms = chaos_now_ms(), slow_ms = 0;
+    int64_t stall_before = c->stall_ms, began_ms = chaos_now_ms(), answered_ms = began_ms, slow_ms = 0;
     chaos_note(c, "A %" PRId64 " %" PRId64, began_ms, bound_ms());
     while (!chaos_interrupted && chaos_now_ms() < began_ms + bound_ms() + QUIET_REST_MS + 2 * slow_ms) {
         say_progress("quiet");
         chaos_wait(c, 200);
-        slow_ms = c->stall_ms - stall_before;
+        slow_ms = watch_servers(c, &answered_ms) + c->stall_ms - stall_before;
         if (slow_ms > 30000) slow_ms = 30000;
     }
     if (!chaos_interrupted) chaos_note(c, "Z %" PRId64 " %" PRId64, chaos_now_ms(), slow_ms);
