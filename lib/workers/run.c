@@ -217,7 +217,7 @@ static void start_jobs(divvy_workers *w) {
     for (size_t i = 0; i < w->place_count && w->phase != DV_WORKERS_STOPPING; i++) {
         dv_place *place = w->places[i];
         if (!lacks_worker(place)) continue;
-        if (place->token != place->mine_token) { /* Under another one it may have been finished. */
+        if (place->token != place->mine_token) { /* Nothing that was decided under the old one counts. */
             place->token = place->mine_token;
             forget_pauses(w, place);
         }

@@ -10,7 +10,7 @@
  *   X time session         from now on somebody ends this session by force
  *   Y time log text        it has ended by itself, and should not have
  *   A time bound           all faults are off, all servers serve; within so many milliseconds all is to be well
- *   Z time stall           the quiet time is over; for so many milliseconds of it this machine did not let us run
+ *   Z time stall           the quiet time is over; for so many milliseconds of it we, or the servers, stood still
  *   I time                 the user has interrupted the round, which may show nothing
  *   T session_ms tick_ms sync_ticks */
 #ifndef CHAOS_H

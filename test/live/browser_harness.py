@@ -66,6 +66,12 @@ class Browser:
     def open(self, url):
         self._do("url", {"url": url})
 
+    def open_afresh(self, url):
+        """Opens a page, without what the one before has left or said."""
+        self.open("about:blank")
+        self.said()
+        self.open(url)
+
     def run(self, script, *arguments):
         """Runs JavaScript in the page; what it returns."""
         return self._do("execute/sync", {"script": script, "args": list(arguments)})
@@ -118,3 +124,15 @@ class Browser:
         self.driver.terminate()
         self.driver.wait(DEADLINE_S)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class WithBrowser:
+    """For a case: one browser for all tests of a class."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()

@@ -1,7 +1,7 @@
 """What the tests of divvy serve's page share, that show it what they want. SPDX-License-Identifier: Apache-2.0"""
 import unittest
 
-from browser_harness import Browser
+from browser_harness import WithBrowser
 from command_harness import wait_for
 from serve_stub import Hour, Stub, finding
 
@@ -30,23 +30,13 @@ def bad_hour():
     return hour
 
 
-class PageCase(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.browser = Browser()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-
+class PageCase(WithBrowser, unittest.TestCase):
     def open(self, hour, hash="", size=WIDE):
         """Opens the page of an hour, and waits until it has been told all that it asks for first."""
         stub = Stub(hour)
         self.addCleanup(stub.end)
         self.browser.resize(*size)
-        self.browser.open("about:blank")
-        self.browser.said()
-        self.browser.open(stub.url + hash)
+        self.browser.open_afresh(stub.url + hash)
         self.browser.wait_for("document.querySelector('#live')?.hidden && !document.querySelector('#state.wait')",
                               "the page has begun")
         wait_for(lambda: not any("being " in text for text in self.texts("main .unknown")), "all parts")

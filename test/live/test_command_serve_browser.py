@@ -5,7 +5,7 @@ Shows the page as a browser runs it.
 
 usage: test_command_serve_browser.py BUILD_FOLDER [TEST...]     a TEST is a name such as Page.test_live
 """
-from browser_harness import Browser
+from browser_harness import WithBrowser
 from command_harness import main, wait_for
 from look_harness import Case, DivvyMember
 from serve_harness import Serve
@@ -13,15 +13,7 @@ from serve_harness import Serve
 HOSTILE = "<img src=x onerror=document.title='owned'>"
 
 
-class Page(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.browser = Browser()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-
+class Page(WithBrowser, Case):
     def serve(self, *arguments):
         served = Serve("--path", self.path, "--root", self.path + "-divvy", *arguments)
         self.addCleanup(served.end)
@@ -29,9 +21,7 @@ class Page(Case):
 
     def open(self, served, hash=""):
         """Opens the page, and waits until it changes by itself."""
-        self.browser.open("about:blank")
-        self.browser.said()
-        self.browser.open(served.url + hash)
+        self.browser.open_afresh(served.url + hash)
         self.browser.wait_for("document.querySelector('#live')?.innerText === 'connected'", "the page is connected")
 
     def make_items(self, count, name="item%03d"):

@@ -10,7 +10,7 @@ import signal
 import struct
 from unittest import mock
 
-from browser_harness import Browser
+from browser_harness import WithBrowser
 from command_harness import Setting, fire, main, wait_for
 from fault_harness import ITEMS, Ensemble, FaultyPool
 from serve_harness import Serve
@@ -27,19 +27,9 @@ PLACES = """
 OVERFLOW = "return [document.documentElement.scrollWidth, innerWidth, scrollX, scrollY]"
 
 
-class Window(FaultyPool):
-    @classmethod
-    def setUpClass(cls):
-        cls.browser = Browser()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-
+class Window(WithBrowser, FaultyPool):
     def open(self, served):
-        self.browser.open("about:blank")
-        self.browser.said()
-        self.browser.open(served.url)
+        self.browser.open_afresh(served.url)
 
     def assert_fits(self, width):
         """Nothing is wider than the window, and it has not been scrolled."""

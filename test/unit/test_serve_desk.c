@@ -200,8 +200,8 @@ TEST_IN(test_order, set_up, tear_down) {
 
 /* ---- bounds ---- */
 
-/* When all places have questions that are yet to be answered, another one is refused; an equal one is not. A place is
- * free when its question is answered. */
+/* Where every place has a question that waits, a new question is refused. One that waits already may be asked again. A
+ * place is free when its question is answered. */
 TEST_IN(test_full, set_up, tear_down) {
     char item[16];
     for (int i = 0; i < DV_SERVE_QUESTIONS_MAX; i++) {

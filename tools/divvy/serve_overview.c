@@ -75,7 +75,7 @@ static uint32_t weight_of(const dv_serve_member *m) {
     return m->in_plan ? m->weight : WEIGHT_OF_ONE;
 }
 
-/* Returns the share of a live member of mean weight; that of another one is by its weight. */
+/* Returns the fair share of a live member of mean weight. A member of twice that weight has twice the share. */
 static double fair_share(const dv_serve_pool *pool) {
     return pool->counts.live ? (double)pool->item_count / (double)pool->counts.live : 0;
 }
