@@ -69,16 +69,18 @@ enum divvy_warning {
     DIVVY_WARN_IDENTIFIER,       /**< another live member goes by the same identifier */
     DIVVY_WARN_NODE_GONE,        /**< a node of ours was deleted by somebody else; it is made again */
     DIVVY_WARN_SESSION,          /**< the session's timeout is not what was asked for, or is short for the tick */
-    DIVVY_WARN_PLAN,   /**< the pool's plan cannot be followed, or written: broken, of a later release, denied */
-    DIVVY_WARN_FENCED, /**< a live member has the identifier of this static one, and came later: it gets nothing */
-    DIVVY_WARN_ABSENT, /**< on joining: a place is kept for a static member that is gone; its items have no owner */
-    DIVVY_WARN_WEIGHT, /**< on joining: the plan's weight of this static member counts, and not the configured one */
-    DIVVY_WARN_LATE,   /**< manual mode: divvy_client_process() came late, while the session runs out */
-    DIVVY_WARN_ROUND,  /**< max_moves: a round may end before the handovers in it; set round_timeout_ms to more */
-    DIVVY_WARN_TLS,    /**< TLS: a server is not used, for its certificate, or as it does not speak TLS; says why */
-    DIVVY_WARN_TOKENS, /**< tokens have fallen: the servers' data were wiped or restored; see docs/fencing.md */
-    DIVVY_WARN_QUOTA,  /**< a quota refuses what a recipe needs: names its path and limits; it is tried again */
-    DIVVY_WARN_ANSWER  /**< the servers throttle, or give an answer that is not known: names it; it is tried again */
+    DIVVY_WARN_PLAN,     /**< the pool's plan cannot be followed, or written: broken, of a later release, denied */
+    DIVVY_WARN_FENCED,   /**< a live member has the identifier of this static one, and came later: it gets nothing */
+    DIVVY_WARN_ABSENT,   /**< on joining: a place is kept for a static member that is gone; its items have no owner */
+    DIVVY_WARN_WEIGHT,   /**< on joining: the plan's weight of this static member counts, and not the configured one */
+    DIVVY_WARN_LATE,     /**< manual mode: divvy_client_process() came late, while the session runs out */
+    DIVVY_WARN_ROUND,    /**< max_moves: a round may end before the handovers in it; set round_timeout_ms to more */
+    DIVVY_WARN_TLS,      /**< TLS: a server is not used, for its certificate, or as it does not speak TLS; says why */
+    DIVVY_WARN_TOKENS,   /**< tokens have fallen: the servers' data were wiped or restored; see docs/fencing.md */
+    DIVVY_WARN_QUOTA,    /**< a quota refuses what a recipe needs: names its path and limits; it is tried again */
+    DIVVY_WARN_ANSWER,   /**< the servers throttle, or give an answer that is not known: names it; it is tried again */
+    DIVVY_WARN_HEAVY,    /**< one item is more work than a fair share: no deal evens that out; split it, if you can */
+    DIVVY_WARN_LOAD_UNIT /**< loads are passed over: of another unit than the pool's, or not to be read; says which */
 };
 
 /**

@@ -18,6 +18,7 @@
 #include "divvy/metrics.h"
 #include "divvy/partition.h"
 #include "divvy/partitioner.h"
+#include "divvy/partitioner_config.h"
 #include "divvy/party.h"
 #include "divvy/registry.h"
 #include "divvy/semaphore.h"

@@ -81,6 +81,8 @@ const char *divvy_warning_name(int code) {
         NAME(DIVVY_WARN_, TOKENS);
         NAME(DIVVY_WARN_, QUOTA);
         NAME(DIVVY_WARN_, ANSWER);
+        NAME(DIVVY_WARN_, HEAVY);
+        NAME(DIVVY_WARN_, LOAD_UNIT);
     }
     return registry_warning_name(code);
 }

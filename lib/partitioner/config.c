@@ -14,7 +14,7 @@
 #include "recipe/record.h"
 #include "znode/path.h"
 
-enum { IDENTIFIER_BYTES_MAX = 512 };
+enum { IDENTIFIER_BYTES_MAX = 512, MEMBERS_MAX = 10000, LOAD_INTERVAL_MIN_MS = 1000, LOAD_INTERVAL_MAX_MS = 3600000 };
 
 /* Returns whether it can follow plans: docs/protocol.md, P3. */
 static bool follows_plans(const divvy_partitioner_config *c) {
@@ -29,20 +29,54 @@ static int check_zone(divvy_client *client, const char *zone) {
     return 0;
 }
 
+static bool is_unit(const char *text) {
+    size_t bytes = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_/%.-");
+    return bytes > 0 && bytes <= DV_PARTITIONER_UNIT_BYTES_MAX && text[bytes] == '\0';
+}
+
+static int check_tags(divvy_client *client, const char *tags) {
+    char text[DV_TAGS_BYTES];
+    const char *why = dv_tags_make(text, tags);
+    return why ? dv_fail(client, DIVVY_EINVAL, "partitioner: a tag of \"%.200s\" %s", tags, why) : 0;
+}
+
+static int check_loads(divvy_client *client, const divvy_partitioner_config *c) {
+    if (c->load_unit && !is_unit(c->load_unit))
+        return dv_fail(client, DIVVY_EINVAL,
+                       "partitioner: load_unit is \"%.40s\", and not 1 to 16 of a-z, 0-9, \"_\", \"/\", \"%%\", "
+                       "\".\", \"-\"",
+                       c->load_unit);
+    if (c->load_interval_ms < LOAD_INTERVAL_MIN_MS || c->load_interval_ms > LOAD_INTERVAL_MAX_MS)
+        return dv_fail(client, DIVVY_EINVAL,
+                       "partitioner: load_interval_ms is %lld, and not between a second and an hour",
+                       (long long)c->load_interval_ms);
+    if (!dv_load_is_good(c->load_floor))
+        return dv_fail(client, DIVVY_EINVAL, "partitioner: load_floor is %g, and no finite number from 0 up",
+                       c->load_floor);
+    return 0;
+}
+
 /* Checks the options that only a plan can heed. */
 static int check_plan_options(divvy_client *client, const divvy_partitioner_config *c) {
-    bool asks = c->weight != DV_WEIGHT || c->zone || c->max_moves || c->static_membership;
+    bool asks = c->weight != DV_WEIGHT || c->zone || c->max_moves || c->static_membership || c->tags || c->item_cap ||
+                c->min_members > 1;
     if (asks && !follows_plans(c))
-        return dv_fail(client, DIVVY_EINVAL,
-                       "partitioner: weight, zone, max_moves and static_membership go with DIVVY_ASSIGN_AUTO or "
-                       "DIVVY_ASSIGN_STICKY only");
+        return dv_fail(
+            client, DIVVY_EINVAL,
+            "partitioner: weight, zone, max_moves, static_membership, tags, item_cap and min_members go with "
+            "DIVVY_ASSIGN_AUTO or DIVVY_ASSIGN_STICKY only");
     if (c->max_moves > UINT32_MAX) return dv_fail(client, DIVVY_EINVAL, "partitioner: max_moves is above 4294967295");
+    if (c->item_cap > UINT32_MAX) return dv_fail(client, DIVVY_EINVAL, "partitioner: item_cap is above 4294967295");
+    if (c->min_members > MEMBERS_MAX)
+        return dv_fail(client, DIVVY_EINVAL, "partitioner: min_members is %zu; 10,000 are the most", c->min_members);
     if (c->rejoin_delay_ms && !c->static_membership)
         return dv_fail(client, DIVVY_EINVAL, "partitioner: rejoin_delay_ms goes with static_membership only");
     if (c->static_membership && !c->identifier)
         return dv_fail(client, DIVVY_EINVAL,
                        "partitioner: static_membership needs an identifier that is the same after a restart");
-    return check_zone(client, c->zone);
+    int error = check_zone(client, c->zone);
+    if (!error) error = check_tags(client, c->tags);
+    return error ? error : check_loads(client, c);
 }
 
 static int check_choices(divvy_client *client, const divvy_partitioner_config *c) {
@@ -64,10 +98,12 @@ static int check_choices(divvy_client *client, const divvy_partitioner_config *c
     if (c->round_timeout_ms < 0) what = "round_timeout_ms";
     if (c->handover_timeout_ms < 0) what = "handover_timeout_ms";
     if (c->prepare_timeout_ms < 0) what = "prepare_timeout_ms";
+    if (c->min_members_wait_ms < 0) what = "min_members_wait_ms";
     if (what) return dv_fail(client, DIVVY_EINVAL, "partitioner: %s is negative", what);
     const int64_t times_ms[] = {c->time_boundary_ms,    c->leave_boundary_ms,   c->settle_max_ms,
                                 c->allocate_timeout_ms, c->release_warn_ms,     c->rejoin_delay_ms,
-                                c->round_timeout_ms,    c->handover_timeout_ms, c->prepare_timeout_ms};
+                                c->round_timeout_ms,    c->handover_timeout_ms, c->prepare_timeout_ms,
+                                c->min_members_wait_ms};
     for (size_t i = 0; i < sizeof times_ms / sizeof *times_ms; i++) {
         if (times_ms[i] > DV_TIME_MAX_MS)
             return dv_fail(client, DIVVY_EINVAL, "partitioner: a time of %lld ms is longer than ten years",
@@ -156,7 +192,9 @@ static int describe_member(divvy_partitioner *p, divvy_client *client) {
     dv_member_facts facts = {.is_static = c->static_membership,
                              .weight = c->weight,
                              .zone = (char *)(uintptr_t)(c->zone ? c->zone : ""),
-                             .rejoin_delay_ms = c->rejoin_delay_ms};
+                             .rejoin_delay_ms = c->rejoin_delay_ms,
+                             .cap = (uint32_t)c->item_cap};
+    dv_tags_make(facts.tags, c->tags);
     p->member_data = dv_member_data_print(p->identifier, &facts);
     facts.first_czxid = 1; /* until that of the first is known: older than all that anybody may ask for */
     p->later_data = dv_member_data_print(p->identifier, &facts);
@@ -178,7 +216,9 @@ int dv_partitioner_configure(divvy_partitioner *p, divvy_client *client, const d
     if ((error = set_identifier(p, client, c->identifier)) != 0) return error;
     if ((error = set_items(p, client, c)) != 0) return error;
     error = describe_member(p, client);
-    c->path = c->identifier = c->func_name = c->zone = NULL; /* The caller's strings are not ours to keep. */
+    snprintf(p->load_unit, sizeof p->load_unit, "%s", c->load_unit ? c->load_unit : "load");
+    c->path = c->identifier = c->func_name = c->zone = c->load_unit = c->tags =
+        NULL; /* The caller's strings are not ours to keep. */
     c->items = NULL;
     return error;
 }

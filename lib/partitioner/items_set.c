@@ -102,7 +102,9 @@ dv_item *dv_item_ref(dv_item *item) {
 
 void dv_item_unref(dv_item *item) {
     assert(item->refs > 0);
-    if (--item->refs == 0) free(item);
+    if (--item->refs > 0) return;
+    free(item->load);
+    free(item);
 }
 
 dv_item *dv_item_find(const divvy_partitioner *p, const char *name) {

@@ -318,6 +318,25 @@ int divvy_partitioner_is_replaced(const divvy_partitioner *c) {
     return replaced;
 }
 
+/* ---- loads ---- */
+
+int divvy_partitioner_set_load(divvy_partitioner *p, const char *item, double load) {
+    int error = dv_partitioner_enter(p);
+    if (error) return error;
+    divvy_client *client = p->object.client;
+    dv_item *one = item ? dv_item_find(p, item) : NULL;
+    if (!item) error = dv_fail(client, DIVVY_EINVAL, "set_load: the item is NULL");
+    else if (!dv_load_is_good(load))
+        error = dv_fail(client, DIVVY_EINVAL,
+                        "set_load: a load is a finite number from 0 up, and that of \"%.200s\" is %g", item, load);
+    else if (!p->follower)
+        error = dv_fail(client, DIVVY_EINVAL, "set_load: loads go with DIVVY_ASSIGN_AUTO or _STICKY only");
+    else if (!one) error = dv_fail(client, DIVVY_ENOENT, "set_load: the pool has no item \"%.200s\"", item);
+    else if (dv_own_loads_set(one, load, dv_client_now(client)) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
+    leave(p);
+    return error;
+}
+
 /* ---- later releases ---- */
 
 /* Says why a member can no longer ask for something of a plan. */

@@ -23,6 +23,8 @@
 #include "recipe/membership.h"
 #include "recipe/patient_watch.h"
 
+enum { DV_PARTITIONER_UNIT_BYTES_MAX = 16 };
+
 /* The items (items_set.c). Other threads read names, tokens and index, without the client lock. */
 typedef struct dv_item_table {
     struct dv_item_table *older; /* of retired ones */
@@ -108,7 +110,8 @@ struct divvy_partitioner {
     char *member_data, *later_data; /* of our first node, and of those that are made after it */
     unsigned joins;                 /* how many nodes of ours were made, or may have been */
     int64_t first_czxid;            /* that later ones say; below the first's where that is not known; 0: none yet */
-    char ability[12];               /* the value of our tag `a` */
+    char load_unit[DV_PARTITIONER_UNIT_BYTES_MAX + 1];
+    char ability[12]; /* the value of our tag `a` */
 
     dv_plan_set *configured; /* what we were made with: its crc is our tag `s` */
     dv_plan_set *dealt;      /* what is dealt: mine[] of a target is in its order */
@@ -152,11 +155,12 @@ struct divvy_partitioner {
     dv_members party;      /* what settled, by node; the one before while strays are looked at */
     dv_fetch *looks;       /* at those who may be strays; NULL: none is under way */
     bool party_stale;
-    int64_t party_pzxid;                      /* of what settled */
-    bool kazoo_seen;                          /* a kazoo member is in the party, settled or not */
-    dv_follower *follower;                    /* of the plan; NULL: we do not follow plans */
-    struct dv_handover *handover;             /* NULL: nothing is handed over */
-    uint32_t said_crc[DIVVY_WARN_WEIGHT + 1]; /* of the last text of each code of warning */
+    int64_t party_pzxid;                         /* of what settled */
+    bool kazoo_seen;                             /* a kazoo member is in the party, settled or not */
+    dv_follower *follower;                       /* of the plan; NULL: we do not follow plans */
+    struct dv_handover *handover;                /* NULL: nothing is handed over */
+    uint32_t said_crc[DIVVY_WARN_LOAD_UNIT + 1]; /* of the last text of each code of warning */
+    struct dv_load_report *loads;                /* NULL: no load was told yet */
     dv_partitioner_metrics metrics;
 
     dv_event report, claim; /* posted while gains wait to be told, or places to be claimed, together */
@@ -336,6 +340,10 @@ void dv_target_warn_of_namesakes(divvy_partitioner *p, const dv_members *party, 
 bool dv_target_has_kazoo(const dv_members *party);
 /* By a rule of names: 0 with mine[] filled, DIVVY_ENOENT when we are not among them, or an error to fail with. */
 int dv_target_compute(divvy_partitioner *p, const dv_members *party, const char *own_node, uint8_t *mine);
+
+/* ---- loads.c ---- */
+/* D46: the user has told the load of an item. Returns 0 or DIVVY_ENOMEM. */
+int dv_own_loads_set(dv_item *item, double load, int64_t now);
 
 /* ---- metrics.c ---- */
 void dv_partitioner_metrics_init(divvy_partitioner *p);

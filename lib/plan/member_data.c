@@ -1,6 +1,7 @@
 /* A member's description of itself, in its node's data: docs/protocol.md, D31. SPDX-License-Identifier: Apache-2.0 */
 #include "plan/member_data.h"
 
+#include <assert.h>
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,11 +27,28 @@ static bool add_first(cJSON *json, int64_t first_czxid) {
     return first_czxid == 0 || cJSON_AddStringToObject(json, "first_czxid", text);
 }
 
+static bool add_tags(cJSON *json, const char *tags) {
+    if (tags[0] == '\0') return true;
+    cJSON *array = cJSON_AddArrayToObject(json, "tags");
+    for (const char *at = tags; array != NULL && *at != '\0';) {
+        char tag[DV_TAG_BYTES_MAX + 1];
+        size_t bytes = strcspn(at, ",");
+        assert(bytes < sizeof tag);
+        memcpy(tag, at, bytes);
+        tag[bytes] = '\0';
+        cJSON *text = cJSON_CreateString(tag);
+        if (text == NULL || !cJSON_AddItemToArray(array, text)) return false;
+        at += bytes + (at[bytes] == ',');
+    }
+    return array != NULL;
+}
+
 static bool add_facts(cJSON *json, const dv_member_facts *f) {
     return (!f->is_static || cJSON_AddTrueToObject(json, "static")) &&
            (f->weight == DV_WEIGHT || cJSON_AddNumberToObject(json, "weight", f->weight)) &&
            (f->zone[0] == '\0' || cJSON_AddStringToObject(json, "zone", f->zone)) &&
            (f->rejoin_delay_ms == 0 || cJSON_AddNumberToObject(json, "rejoin_delay_ms", (double)f->rejoin_delay_ms)) &&
+           add_tags(json, f->tags) && (f->cap == 0 || cJSON_AddNumberToObject(json, "cap", f->cap)) &&
            add_first(json, f->first_czxid);
 }
 
@@ -53,7 +71,7 @@ char *dv_member_data_print(const char *identifier, const dv_member_facts *facts)
 
 /* ---- reading ---- */
 
-enum { STATIC, WEIGHT, ZONE, REJOIN_DELAY, FIRST_CZXID, FACTS };
+enum { STATIC, WEIGHT, ZONE, REJOIN_DELAY, FIRST_CZXID, TAGS, CAP, FACTS };
 
 /* Returns false when an allocation fails. *out is NULL where there is nothing that could be read. */
 static bool parse_text(cJSON **out, const char *data, size_t data_bytes) {
@@ -73,7 +91,8 @@ static bool parse_text(cJSON **out, const char *data, size_t data_bytes) {
 
 /* The values of those that are there; false where one is there twice, as readers could disagree about which counts. */
 static bool find_facts(const cJSON *json, const cJSON *facts[FACTS]) {
-    static const char *const names[FACTS] = {"static", "weight", "zone", "rejoin_delay_ms", "first_czxid"};
+    static const char *const names[FACTS] = {"static",      "weight", "zone", "rejoin_delay_ms",
+                                             "first_czxid", "tags",   "cap"};
     for (const cJSON *item = json->child; item != NULL; item = item->next) {
         for (size_t f = 0; f < FACTS; f++) {
             if (strcmp(item->string, names[f]) != 0) continue;
@@ -97,6 +116,17 @@ static bool is_zone(const cJSON *item) {
            dv_is_utf8(item->valuestring);
 }
 
+/* One tag that is none, or one too many, and none of them counts. */
+static void take_tags(char tags[DV_TAGS_BYTES], const cJSON *array) {
+    tags[0] = '\0';
+    if (array == NULL || !cJSON_IsArray(array)) return;
+    for (const cJSON *item = array->child; item != NULL; item = item->next) {
+        if (cJSON_IsString(item) && dv_tags_add(tags, item->valuestring, strlen(item->valuestring)) == NULL) continue;
+        tags[0] = '\0';
+        return;
+    }
+}
+
 static int64_t zxid_of(const cJSON *item) {
     if (item == NULL || !cJSON_IsString(item) || strlen(item->valuestring) != ZXID_DIGITS) return 0;
     if (strspn(item->valuestring, digits) != ZXID_DIGITS || item->valuestring[0] > '7') return 0;
@@ -112,7 +142,9 @@ bool dv_member_data_parse(const char *data, size_t data_bytes, dv_member_facts *
                              .weight = (uint32_t)integer_of(facts[WEIGHT], UINT32_MAX, DV_WEIGHT),
                              .zone = strdup(is_zone(facts[ZONE]) ? facts[ZONE]->valuestring : ""),
                              .rejoin_delay_ms = integer_of(facts[REJOIN_DELAY], DV_TIME_MAX_MS, 0),
+                             .cap = (uint32_t)integer_of(facts[CAP], UINT32_MAX, 0),
                              .first_czxid = zxid_of(facts[FIRST_CZXID])};
+    take_tags(out->tags, facts[TAGS]);
     cJSON_Delete(json);
     return out->zone != NULL;
 }

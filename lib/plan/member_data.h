@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "plan/tags.h"
+
 enum { DV_WEIGHT = 1000 }; /* of who says nothing of it */
 
 /* Beyond these nothing is parsed: a parser that allocates freely is not to be fed by strangers. */
@@ -16,7 +18,9 @@ typedef struct {
     uint32_t weight;
     char *zone; /* malloc'ed; "": none */
     int64_t rejoin_delay_ms;
-    int64_t first_czxid; /* of the first node that this member made, or a bound below it; 0: this is the first */
+    char tags[DV_TAGS_BYTES]; /* "": none */
+    uint32_t cap;             /* it takes at most so many items; 0: no limit */
+    int64_t first_czxid;      /* of the first node that this member made, or a bound below it; 0: this is the first */
 } dv_member_facts;
 
 /* malloc'ed; NULL when an allocation fails. A zone is UTF-8 of DV_PLAN_ZONE_BYTES_MAX at most. */

@@ -75,7 +75,9 @@ MADE = {  # what is made on a client: its parameters
                     "allocate_timeout": "seconds", "release_warn": "seconds", "release_on_suspend": "choice",
                     "rejoin": "choice", "weight": "int", "zone": "text", "max_moves": "int",
                     "round_timeout": "seconds", "rejoin_delay": "seconds", "static_membership": "choice",
-                    "handover_timeout": "seconds", "prepare_timeout": "seconds", "on_state": "function",
+                    "handover_timeout": "seconds", "prepare_timeout": "seconds", "load_unit": "text",
+                    "load_interval": "seconds", "load_floor": "number", "tags": "text", "item_cap": "int",
+                    "min_members": "int", "min_members_wait": "seconds", "on_state": "function",
                     "on_items": "function"},
 }
 CLIENT = {"hosts": "text", "session_timeout": "seconds", "ensemble_tick_ms": "int", "auth": "text", "acl": "enum",
@@ -100,6 +102,7 @@ METHODS = {  # of each object: the parameters of those methods that have some
                  "purge_stale_services": {"ttls": "number", **TIMEOUT}},
     "partitioner": {"owns": {"item": "name", "token": "int"}, "release_set": {"state_id": "int"},
                     "prepared": {"item": "text"}, "set_items": {"items": "items"}, "set_weight": {"weight": "int"},
+                    "set_load": {"item": "name", "load": "number"},
                     "wait_change": {"since_state_id": "int", **TIMEOUT}, "wait_for_acquire": TIMEOUT,
                     "finish": TIMEOUT, "leave": {"working": "flag", **TIMEOUT},
                     "run": {"worker": "one function", "prepare": "work", "stop": "event", "signals": "choice",
@@ -114,10 +117,10 @@ ASSIGN = {
 }
 RIGHT = {"path": "/a", "items": ["a"], "item": "a", "state_id": 1, "since_state_id": 1, "limit": 1, "role": "web",
          "id": "a", "status": {"role": "web", "load": 1, "ttl": 30}, "on_change": print, "entry": {}, "weight": 1,
-         "members": ["a"], "worker": print}
+         "load": 1, "members": ["a"], "worker": print}
 # The parameters with a number of C behind them, which has more room than some of HUGE.
 ROOMY = {"pid", "watch_bytes", "ephemeral_path_bytes", "watch_path_bytes", "attempt_id", "state_id", "since_state_id",
-         "token", "ensemble_tick_ms", "max_moves"}
+         "token", "ensemble_tick_ms", "max_moves", "item_cap", "min_members"}
 
 
 def parameters(function):

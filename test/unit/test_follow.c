@@ -12,7 +12,7 @@ typedef struct {
     char node[64];
     int64_t pzxid; /* of the party */
     size_t under_way;
-    size_t targets, no_plans, other_plans, lefts, failures, warnings[DIVVY_WARN_ANSWER + 1];
+    size_t targets, no_plans, other_plans, lefts, failures, warnings[DIVVY_WARN_LOAD_UNIT + 1];
     dv_follow_source source;
     bool is_settled, has_owners;
     int reason;
@@ -66,7 +66,7 @@ static void on_ghost(void *owner, const char *node) {
 
 static void on_warning(void *owner, int code, const char *text) {
     member_host *h = owner;
-    assert_in_range(code, 0, DIVVY_WARN_ANSWER);
+    assert_in_range(code, 0, DIVVY_WARN_LOAD_UNIT);
     h->warnings[code]++;
     snprintf(h->text, sizeof h->text, "%s", text);
 }

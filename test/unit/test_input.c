@@ -1,6 +1,7 @@
 /* Bad and odd input to the partitioner: each a defined error with a message, or done right. And nothing is left.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "input_fixture.h"
+#include <math.h>
 
 /* --- refused ---------------------------------------------------------------------------------------------------- */
 
@@ -114,7 +115,7 @@ TEST(test_plan_options) {
     static const char *const items[] = {"a"};
     static const int by_names[] = {DIVVY_ASSIGN_ROUND_ROBIN, DIVVY_ASSIGN_RENDEZVOUS, DIVVY_ASSIGN_FUNC};
     for (size_t i = 0; i < sizeof by_names / sizeof *by_names; i++) {
-        for (int what = 0; what < 5; what++) {
+        for (int what = 0; what < 8; what++) {
             divvy_partitioner_config config = config_for("/refused", items, 1);
             config.assign = by_names[i];
             config.func = config.assign == DIVVY_ASSIGN_FUNC ? assign_nothing : NULL;
@@ -124,6 +125,9 @@ TEST(test_plan_options) {
             if (what == 2) config.zone = "eu";
             if (what == 3) config.max_moves = 1;
             if (what == 4) config.static_membership = 1;
+            if (what == 5) config.tags = "gpu";
+            if (what == 6) config.item_cap = 1;
+            if (what == 7) config.min_members = 2;
             REFUSED(&config, DIVVY_EINVAL, "DIVVY_ASSIGN_STICKY");
         }
     }
@@ -149,6 +153,78 @@ TEST(test_plan_options) {
     config = config_for("/refused", items, 1);
     config.max_moves = (size_t)UINT32_MAX + 1;
     REFUSED(&config, DIVVY_EINVAL, "max_moves");
+}
+
+/* Tags, caps and what goes with loads are accepted in their range, and nowhere else. */
+TEST(test_load_options) {
+    static const char *const items[] = {"a"};
+    static const char *const bad_tags[] = {
+        "", ",", "a,", ",a", "a,,b", "a b", "a/b", "\xc3\xa9", "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"};
+    for (size_t i = 0; i < sizeof bad_tags / sizeof *bad_tags; i++) {
+        divvy_partitioner_config config = config_for("/refused", items, 1);
+        config.tags = bad_tags[i];
+        REFUSED(&config, DIVVY_EINVAL, "tag");
+    }
+    static const char *const bad_units[] = {"", "Cores x", "12345678901234567", "\xff", "a,b"};
+    for (size_t i = 0; i < sizeof bad_units / sizeof *bad_units; i++) {
+        divvy_partitioner_config config = config_for("/refused", items, 1);
+        config.load_unit = bad_units[i];
+        REFUSED(&config, DIVVY_EINVAL, "load_unit");
+    }
+    static const double bad_floors[] = {-0.1, HUGE_VAL, NAN};
+    for (size_t i = 0; i < sizeof bad_floors / sizeof *bad_floors; i++) {
+        divvy_partitioner_config config = config_for("/refused", items, 1);
+        config.load_floor = bad_floors[i];
+        REFUSED(&config, DIVVY_EINVAL, "load_floor");
+    }
+    static const int64_t bad_intervals[] = {-1, 0, 999, 3600001};
+    for (size_t i = 0; i < sizeof bad_intervals / sizeof *bad_intervals; i++) {
+        divvy_partitioner_config config = config_for("/refused", items, 1);
+        config.load_interval_ms = bad_intervals[i];
+        REFUSED(&config, DIVVY_EINVAL, "load_interval_ms");
+    }
+    divvy_partitioner_config config = config_for("/refused", items, 1);
+    config.item_cap = (size_t)UINT32_MAX + 1;
+    REFUSED(&config, DIVVY_EINVAL, "item_cap");
+    config = config_for("/refused", items, 1);
+    config.min_members = 10001;
+    REFUSED(&config, DIVVY_EINVAL, "min_members");
+    config = config_for("/refused", items, 1);
+    config.min_members_wait_ms = -1;
+    REFUSED(&config, DIVVY_EINVAL, "min_members_wait_ms");
+    config = config_for("/load-options", items, 1);
+    config.tags = "ssd,gpu,ssd";
+    config.load_unit = "req/s";
+    config.load_interval_ms = 3600000;
+    config.load_floor = 0.4;
+    config.item_cap = UINT32_MAX;
+    config.min_members = 1;
+    divvy_partitioner *p = create(&config);
+    acquire(p);
+    finish(p, "/load-options");
+}
+
+/* A load is a finite number from 0 up, of an item that the pool has, and goes with a plan. */
+TEST(test_set_load) {
+    static const char *const items[] = {"a"};
+    divvy_partitioner_config config = config_for("/loads-by-names", items, 1);
+    config.assign = DIVVY_ASSIGN_RENDEZVOUS;
+    divvy_partitioner *p = create(&config);
+    ASSERT_FAILS(divvy_partitioner_set_load(p, "a", 1), DIVVY_EINVAL, client, "DIVVY_ASSIGN_AUTO");
+    finish(p, "/loads-by-names");
+    config = config_for("/loads-by-plan", items, 1);
+    p = create(&config);
+    assert_int_equal(divvy_partitioner_set_load(p, "a", 1), 0); /* passed over: it is not ours yet */
+    acquire(p);
+    static const double bad[] = {-1, -HUGE_VAL, HUGE_VAL, NAN};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ASSERT_FAILS(divvy_partitioner_set_load(p, "a", bad[i]), DIVVY_EINVAL, client, "\"a\"");
+    ASSERT_FAILS(divvy_partitioner_set_load(p, NULL, 1), DIVVY_EINVAL, client, "NULL");
+    ASSERT_FAILS(divvy_partitioner_set_load(NULL, "a", 1), DIVVY_EINVAL, NULL, "");
+    ASSERT_FAILS(divvy_partitioner_set_load(p, "b", 1), DIVVY_ENOENT, client, "\"b\"");
+    assert_int_equal(divvy_partitioner_set_load(p, "a", 0), 0);
+    assert_int_equal(divvy_partitioner_set_load(p, "a", 1e300), 0);
+    finish(p, "/loads-by-plan");
 }
 
 /* Weights and items are asked for of a plan: where the member goes by names, or has ended, that is said. */

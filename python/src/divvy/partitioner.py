@@ -28,6 +28,7 @@ from divvy._arguments import (
     member,
     milliseconds,
     names,
+    number,
     optional,
 )
 from divvy._box import Box, Unique, gone
@@ -181,6 +182,9 @@ class BasePartitioner(Handle):
                  max_moves: Optional[int] = None, round_timeout: Optional[float] = None,
                  rejoin_delay: Optional[float] = None, static_membership: Optional[bool] = None,
                  handover_timeout: Optional[float] = None, prepare_timeout: Optional[float] = None,
+                 load_unit: Optional[str] = None, load_interval: Optional[float] = None,
+                 load_floor: Optional[float] = None, tags: Optional[str] = None, item_cap: Optional[int] = None,
+                 min_members: Optional[int] = None, min_members_wait: Optional[float] = None,
                  on_state: Optional[Callable[[Any, StateChange], object]] = None,
                  on_items: Optional[Callable[[Any, ItemsChange], object]] = None) -> None:
         super().__init__()
@@ -199,13 +203,15 @@ class BasePartitioner(Handle):
             items_order=_choose("numeric", numeric, lib.DIVVY_ORDER_NUMERIC, lib.DIVVY_ORDER_BYTES),
             on_suspend=_choose("release_on_suspend", release_on_suspend, lib.DIVVY_RELEASE_ON_SUSPEND, lib.DIVVY_HOLD),
             on_session_loss=_choose("rejoin", rejoin, lib.DIVVY_REJOIN, lib.DIVVY_FAIL), weight=weight, zone=zone,
-            max_moves=max_moves, user=self._user,
+            max_moves=max_moves, load_unit=load_unit, load_floor=optional(number, "load_floor", load_floor), tags=tags,
+            item_cap=item_cap, min_members=min_members, user=self._user,
             static_membership=_choose("static_membership", static_membership, 1, 0),
             on_state=given("on_state", bool if on_state is None else on_state, lib.divvy_py_state),
             on_items=given("on_items", bool if on_items is None else on_items, lib.divvy_py_items))
         config.set_ms(time_boundary=time_boundary, leave_boundary=leave_boundary, settle_max=settle_max,
                       allocate_timeout=allocate_timeout, release_warn=release_warn, round_timeout=round_timeout,
-                      rejoin_delay=rejoin_delay, handover_timeout=handover_timeout, prepare_timeout=prepare_timeout)
+                      rejoin_delay=rejoin_delay, handover_timeout=handover_timeout, prepare_timeout=prepare_timeout,
+                      load_interval=load_interval, min_members_wait=min_members_wait)
         self._make_on(client, lib.divvy_partitioner_create, lib.divvy_partitioner_destroy,
                       lib.divvy_partitioner_destroy_async, config.c)
 
@@ -298,6 +304,10 @@ class BasePartitioner(Handle):
     def set_weight(self, weight: int) -> None:
         """Changes this member's weight; 1000 is usual, 0 drains it."""
         self._call(lib.divvy_partitioner_set_weight, integer("weight", weight, "uint32_t"))
+
+    def set_load(self, item: str, load: float) -> None:
+        """Tells how much work an item of ours is now, in the unit of `load_unit`: a number from 0 up."""
+        self._call(lib.divvy_partitioner_set_load, encode("item", item), number("load", load))
 
 
 class Partitioner(BasePartitioner):
