@@ -39,12 +39,14 @@ enum divvy_reason {
     DIVVY_REASON_FOREIGN,  /**< somebody else deleted a node of ours */
     /* The next reasons say why the pool has a new plan. DIVVY_REASON_MEMBERS: the pool has its first plan, or follows
      * plans again, a static member came back, or a round goes on with what an earlier plan began. */
-    DIVVY_REASON_JOIN,   /**< a member joined */
-    DIVVY_REASON_LEAVE,  /**< a member left: divvy_partitioner_leave() */
-    DIVVY_REASON_LOSS,   /**< a member is gone: its session ended, or it finished */
-    DIVVY_REASON_WEIGHT, /**< a weight, a zone or an option is another */
-    DIVVY_REASON_SET,    /**< the items are others */
-    DIVVY_REASON_DRAIN   /**< a weight became 0 */
+    DIVVY_REASON_JOIN,     /**< a member joined */
+    DIVVY_REASON_LEAVE,    /**< a member left: divvy_partitioner_leave() */
+    DIVVY_REASON_LOSS,     /**< a member is gone: its session ended, or it finished */
+    DIVVY_REASON_WEIGHT,   /**< a weight, a zone or an option is another */
+    DIVVY_REASON_SET,      /**< the items are others */
+    DIVVY_REASON_DRAIN,    /**< a weight became 0 */
+    DIVVY_REASON_OPERATOR, /**< an operator asked for it: a pin, a move, a pause, an option; `divvy history` says who */
+    DIVVY_REASON_LOAD      /**< loads were uneven */
 };
 
 /**

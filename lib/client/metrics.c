@@ -226,9 +226,10 @@ static void put_pool_items(dv_metrics_writer *w, const dv_metrics *m) {
 
 /* The reasons for which a share changes. The rest of divvy_reason is about single items, or an end. */
 static void put_rebalances(dv_metrics_writer *w, const dv_metrics *m) {
-    static const int reasons[] = {DIVVY_REASON_MEMBERS, DIVVY_REASON_JOIN,   DIVVY_REASON_LEAVE, DIVVY_REASON_LOSS,
-                                  DIVVY_REASON_WEIGHT,  DIVVY_REASON_DRAIN,  DIVVY_REASON_SET,   DIVVY_REASON_SUSPEND,
-                                  DIVVY_REASON_SESSION, DIVVY_REASON_FOREIGN};
+    static const int reasons[] = {DIVVY_REASON_MEMBERS, DIVVY_REASON_JOIN,     DIVVY_REASON_LEAVE,
+                                  DIVVY_REASON_LOSS,    DIVVY_REASON_WEIGHT,   DIVVY_REASON_DRAIN,
+                                  DIVVY_REASON_SET,     DIVVY_REASON_SUSPEND,  DIVVY_REASON_SESSION,
+                                  DIVVY_REASON_FOREIGN, DIVVY_REASON_OPERATOR, DIVVY_REASON_LOAD};
     char name[NAME_BYTES];
     FAMILY(w, "divvy_pool_rebalances", COUNTER, NULL, "Changes of this member's share, by reason.");
     for (size_t i = 0; i < m->pool_count; i++) {

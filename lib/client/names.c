@@ -45,6 +45,8 @@ const char *divvy_reason_name(int reason) {
         NAME(DIVVY_REASON_, WEIGHT);
         NAME(DIVVY_REASON_, SET);
         NAME(DIVVY_REASON_, DRAIN);
+        NAME(DIVVY_REASON_, OPERATOR);
+        NAME(DIVVY_REASON_, LOAD);
     }
     return UNKNOWN;
 }

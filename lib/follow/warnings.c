@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "follow/follower.h"
+#include "plan/wish.h"
 
 enum { NAMES_TOLD = 3, NAMES_BYTES = 160, TEXT_BYTES = 512 };
 
@@ -68,8 +69,11 @@ static void tell_options(const dv_follower *f, const dv_plan *plan) {
     const dv_plan_party *party = dv_roster_party(f->roster);
     const dv_plan_options *h = &plan->header.options, *own = &party->options;
     if (dv_plan_options_equal(h, own)) return;
+    if (dv_wishes_find(plan->wishes, DV_WISH_OPTION, "max-moves") ||
+        dv_wishes_find(plan->wishes, DV_WISH_OPTION, "round-timeout"))
+        return; /* D48: an operator decides. */
     dv_plan_options agreed = *h;
-    dv_plan_agree_options(party, &agreed);
+    dv_plan_agree_options(plan, party, &agreed);
     if (!dv_plan_options_equal(&agreed, h)) return; /* D16: all carry ours, and the next plan has them. */
     dv_follow_warn(f, DIVVY_WARN_ASSIGN_DIFFERS,
                    "%s: the pool goes by max_moves %u and round_timeout_ms %lld, and %s was configured with %u and "

@@ -170,7 +170,7 @@ static void set_ability(divvy_partitioner *p, const divvy_partitioner_config *c)
         snprintf(p->ability, sizeof p->ability, "f%08x", dv_crc32(0, name, strlen(name)));
     } else {
         int level = c->assign == DIVVY_ASSIGN_ROUND_ROBIN ? DV_LEVEL_KAZOO : DV_LEVEL_RENDEZVOUS;
-        if (follows_plans(c)) level = DV_LEVEL_PLAN;
+        if (follows_plans(c)) level = DV_LEVEL_BALANCE;
         snprintf(p->ability, sizeof p->ability, "%d", level);
     }
 }

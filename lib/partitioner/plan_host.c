@@ -112,7 +112,7 @@ int dv_plan_host_init(divvy_partitioner *p, divvy_client *client) {
         on_warning, on_failure, on_begun,      on_ended};
     static const dv_follow_questions questions = {dv_members_look_at_all, shows, is_never_used, dv_give_ended_ms};
     const divvy_partitioner_config *c = &p->config;
-    if (strtol(p->ability, NULL, 10) != DV_LEVEL_PLAN) return 0;
+    if (strtol(p->ability, NULL, 10) < DV_LEVEL_PLAN) return 0;
     const dv_follow_config config = {.client = client,
                                      .path = p->path,
                                      .locks_path = p->locks_path,

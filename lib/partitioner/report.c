@@ -231,7 +231,7 @@ static bool go_on(divvy_partitioner *p, bool more) {
 
 /* Calls the user. All that came about before the first call fits one call for each reason, and four for states. */
 static void call_user(dv_callback *callback) {
-    enum { CALLS_MAX = DIVVY_REASON_DRAIN + 1 + 4 };
+    enum { CALLS_MAX = DIVVY_REASON_LOAD + 1 + 4 };
     divvy_partitioner *p = DV_CONTAINER(callback, divvy_partitioner, telling.callback);
     dv_telling *t = &p->telling;
     for (int i = 1; t->ready; i++) {

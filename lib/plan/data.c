@@ -6,7 +6,8 @@
 #include "base/crc32.h"
 #include "base/padded.h"
 #include "divvy/error.h"
-#include "plan/text.h"
+#include "plan/loads.h"
+#include "plan/wish.h"
 
 /* ---- sets ---- */
 
@@ -67,6 +68,7 @@ void dv_plan_member_clear(dv_plan_member *member) {
     free(member->key);
     free(member->zone);
     free(member->leaving);
+    free(member->tags);
     *member = (dv_plan_member){0};
 }
 
@@ -75,7 +77,8 @@ static bool member_copy(dv_plan_member *to, const dv_plan_member *from) {
     to->key = strdup(from->key);
     to->zone = strdup(from->zone);
     to->leaving = strdup(from->leaving);
-    if (to->key != NULL && to->zone != NULL && to->leaving != NULL) return true;
+    to->tags = strdup(from->tags != NULL ? from->tags : "");
+    if (to->key != NULL && to->zone != NULL && to->leaving != NULL && to->tags != NULL) return true;
     dv_plan_member_clear(to);
     return false;
 }
@@ -84,7 +87,8 @@ bool dv_plan_member_equal(const dv_plan_member *a, const dv_plan_member *b) {
     return a->slot == b->slot && a->is_static == b->is_static && a->weight == b->weight &&
            a->rejoin_delay_ms == b->rejoin_delay_ms && a->absent == b->absent && strcmp(a->key, b->key) == 0 &&
            a->says_configured == b->says_configured && a->configured == b->configured &&
-           strcmp(a->zone, b->zone) == 0 && strcmp(a->leaving, b->leaving) == 0;
+           strcmp(a->zone, b->zone) == 0 && strcmp(a->leaving, b->leaving) == 0 && strcmp(a->tags, b->tags) == 0 &&
+           a->cap == b->cap;
 }
 
 bool dv_plan_add_member(dv_plan *plan, const dv_plan_member *member) {
@@ -156,6 +160,8 @@ dv_plan *dv_plan_copy(const dv_plan *plan) {
     if (copy == NULL) return NULL;
     copy->header = plan->header;
     copy->mzxid = plan->mzxid;
+    copy->loads = dv_loads_ref(plan->loads);
+    copy->wishes = dv_wishes_ref(plan->wishes);
     memcpy(copy->owners, plan->owners, plan->set->count * sizeof *plan->owners);
     bool complete = true;
     for (size_t m = 0; complete && m < plan->member_count; m++) {
@@ -176,13 +182,15 @@ void dv_plan_free(dv_plan *plan) {
     free(plan->members);
     free(plan->owners);
     free(plan->moved);
+    dv_loads_unref(plan->loads);
+    dv_wishes_unref(plan->wishes);
     dv_plan_set_unref(plan->set);
     free(plan);
 }
 
 const char *dv_plan_reason_text(dv_plan_reason reason) {
-    static const char *const texts[DV_PLAN_REASONS] = {"create", "set",    "loss",    "leave",   "join",
-                                                       "drain",  "weight", "options", "absence", "round"};
+    static const char *const texts[DV_PLAN_REASONS] = {"create", "set",      "loss",    "leave",   "join", "drain",
+                                                       "weight", "operator", "options", "absence", "load", "round"};
     assert(reason < DV_PLAN_REASONS);
     return texts[reason];
 }
@@ -202,9 +210,22 @@ int dv_plan_part_copy(dv_plan_part *to, const dv_plan_part *from) {
     return to->text != NULL || to->chunks != NULL ? 0 : DIVVY_ENOMEM;
 }
 
+bool dv_plan_part_equal(const dv_plan_part *a, const dv_plan_part *b) {
+    if (a->text != NULL || b->text != NULL)
+        return a->text != NULL && b->text != NULL && a->bytes == b->bytes && memcmp(a->text, b->text, a->bytes) == 0;
+    bool equal = a->chunk_count == b->chunk_count;
+    for (size_t n = 0; equal && n < a->chunk_count; n++) {
+        const dv_plan_chunk *x = &a->chunks[n], *y = &b->chunks[n];
+        equal = x->bytes == y->bytes && x->crc == y->crc && strcmp(x->name, y->name) == 0;
+    }
+    return equal;
+}
+
 void dv_plan_root_clear(dv_plan_root *root) {
     dv_plan_part_clear(&root->items);
     dv_plan_part_clear(&root->base);
+    dv_plan_part_clear(&root->loads);
+    dv_plan_part_clear(&root->wishes);
     for (size_t d = 0; d < root->delta_count; d++) dv_plan_part_clear(&root->deltas[d].part);
     free(root->deltas);
     free(root->moved);

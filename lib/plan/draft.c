@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "divvy/error.h"
+#include "plan/loads.h"
+#include "plan/wish.h"
 #include "znode/path.h"
 
 enum { DELTAS_MOST = 16 }; /* D28: a joiner reads them all */
@@ -24,8 +26,9 @@ void dv_plan_draft_clear(dv_plan_draft *draft) {
 
 /* The sources of a draft. */
 typedef struct {
-    const dv_plan *plan;
-    const dv_plan_root *from_root; /* of a plan of the same items; NULL: there is none */
+    const dv_plan *plan, *from;    /* `from`, which it replaces, may be NULL */
+    const dv_plan_root *root;      /* of `from`; NULL: there is none */
+    const dv_plan_root *from_root; /* likewise, where both have the same items */
     size_t chunk_bytes;
     dv_plan_text delta; /* from that plan */
 } drafting;
@@ -41,7 +44,29 @@ static int make(dv_plan_draft *out, drafting *d, int (*fill)(dv_plan_draft *out,
     return error;
 }
 
+/* ---- loads and wishes, where there ever were any (D48, D49) ---- */
+
+/* Makes a part of a text, which it takes over. */
+typedef int put_part_fn(dv_plan_draft *out, dv_plan_part *part, dv_plan_text *text, const drafting *d);
+
+static int put_optional(dv_plan_draft *out, const drafting *d, put_part_fn *put) {
+    dv_plan_text text = {0};
+    const dv_plan *plan = d->plan;
+    int error = plan->loads != NULL ? dv_loads_print(&text, plan->loads) : 0;
+    if (error == 0 && plan->loads != NULL) error = put(out, &out->root.loads, &text, d);
+    if (error == 0 && plan->wishes != NULL) error = dv_wishes_print(&text, plan->wishes);
+    if (error == 0 && plan->wishes != NULL) error = put(out, &out->root.wishes, &text, d);
+    return error;
+}
+
 /* ---- all in the root ---- */
+
+static int part_inline(dv_plan_draft *out, dv_plan_part *part, dv_plan_text *text, const drafting *d) {
+    (void)out;
+    (void)d;
+    dv_plan_part_inline(part, text);
+    return 0;
+}
 
 static int fill_inline(dv_plan_draft *out, drafting *d) {
     dv_plan_text items, base = {0};
@@ -49,12 +74,12 @@ static int fill_inline(dv_plan_draft *out, drafting *d) {
     if (error == 0) error = dv_plan_print_base(&base, d->plan);
     dv_plan_part_inline(&out->root.items, &items);
     dv_plan_part_inline(&out->root.base, &base);
-    return error;
+    return error == 0 ? put_optional(out, d, part_inline) : error;
 }
 
 /* At least so many bytes do items and base take; an item's name is never shorter in its text. */
 static size_t parts_bytes(const dv_plan *plan) {
-    return plan->set->block_bytes + plan->set->count;
+    return plan->set->block_bytes + plan->set->count + (plan->loads != NULL ? 2 * plan->loads->count : 0);
 }
 
 /* D7: drafts a plan in the root alone. Returns DIVVY_E2BIG where that is longer. */
@@ -102,9 +127,21 @@ static int cut(dv_plan_draft *out, dv_plan_part *part, dv_plan_text *text, const
 dv_plan_draft_chunk dv_plan_draft_chunk_at(const dv_plan_draft *draft, size_t n) {
     assert(n < draft->chunk_count);
     const dv_plan_draft_part *p = draft->parts;
-    if (n >= p->part->chunk_count) n -= p++->part->chunk_count;
+    while (n >= p->part->chunk_count) n -= p++->part->chunk_count;
     const dv_plan_chunk *chunks = p->part->chunks;
     return (dv_plan_draft_chunk){chunks[n].name, p->text.bytes + n * chunks[0].bytes, chunks[n].bytes};
+}
+
+/* Takes over the chunks of the root before, where they say the same; else cuts new ones. */
+static int part_in_chunks(dv_plan_draft *out, dv_plan_part *part, dv_plan_text *text, const drafting *d) {
+    bool is_loads = part == &out->root.loads;
+    const dv_plan_part *old = d->root == NULL ? NULL : is_loads ? &d->root->loads : &d->root->wishes;
+    bool same = old != NULL && old->chunk_count > 0 &&
+                (is_loads ? dv_loads_equal(d->plan->loads, d->from->loads)
+                          : dv_wishes_equal(d->plan->wishes, d->from->wishes));
+    if (!same) return cut(out, part, text, d);
+    clear_text(text);
+    return dv_plan_part_copy(part, old);
 }
 
 static bool in_chunks(const dv_plan_root *root) {
@@ -136,7 +173,8 @@ static int fill_with_delta(dv_plan_draft *out, drafting *d) {
     assert(root->delta_count == from->delta_count);
     dv_plan_delta *last = &root->deltas[root->delta_count++];
     memcpy(last->guid, root->header.guid, sizeof last->guid);
-    return cut(out, &last->part, &d->delta, d);
+    int cut_error = cut(out, &last->part, &d->delta, d);
+    return cut_error == 0 ? put_optional(out, d, part_in_chunks) : cut_error;
 }
 
 /* Drafts a delta. Returns DIVVY_E2BIG where D28 has none. */
@@ -156,7 +194,8 @@ static int fill_with_base(dv_plan_draft *out, drafting *d) {
                            : dv_plan_print_items(&text, d->plan->set);
     if (error == 0 && !same_items) error = cut(out, &out->root.items, &text, d);
     if (error == 0) error = dv_plan_print_base(&text, d->plan);
-    return error == 0 ? cut(out, &out->root.base, &text, d) : error;
+    if (error == 0) error = cut(out, &out->root.base, &text, d);
+    return error == 0 ? put_optional(out, d, part_in_chunks) : error;
 }
 
 int dv_plan_draft_make(dv_plan_draft *out, const dv_plan *plan, const dv_plan *from, const dv_plan_root *from_root,
@@ -164,7 +203,11 @@ int dv_plan_draft_make(dv_plan_draft *out, const dv_plan *plan, const dv_plan *f
     static const dv_plan_sizes standard = {DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
     if (sizes == NULL) sizes = &standard;
     bool same_set = from != NULL && dv_plan_set_equal(from->set, plan->set);
-    drafting d = {.plan = plan, .from_root = same_set ? from_root : NULL, .chunk_bytes = sizes->chunk_bytes};
+    drafting d = {.plan = plan,
+                  .from = from,
+                  .root = from != NULL ? from_root : NULL,
+                  .from_root = same_set ? from_root : NULL,
+                  .chunk_bytes = sizes->chunk_bytes};
     *out = (dv_plan_draft){0};
     int error = make_inline(out, &d, sizes->inline_root_bytes);
     if (error == DIVVY_E2BIG) error = make_delta(out, &d, from);
@@ -174,7 +217,8 @@ int dv_plan_draft_make(dv_plan_draft *out, const dv_plan *plan, const dv_plan *f
 /* ---- what a root names ---- */
 
 size_t dv_plan_root_chunk_count(const dv_plan_root *root) {
-    size_t count = root->items.chunk_count + root->base.chunk_count;
+    size_t count =
+        root->items.chunk_count + root->base.chunk_count + root->loads.chunk_count + root->wishes.chunk_count;
     for (size_t d = 0; d < root->delta_count; d++) count += root->deltas[d].part.chunk_count;
     return count;
 }
@@ -190,6 +234,8 @@ const char **dv_plan_root_chunk_names(const dv_plan_root *root) {
     size_t count = list_chunks(names, 0, &root->items);
     count = list_chunks(names, count, &root->base);
     for (size_t d = 0; d < root->delta_count; d++) count = list_chunks(names, count, &root->deltas[d].part);
+    count = list_chunks(names, count, &root->loads);
+    count = list_chunks(names, count, &root->wishes);
     qsort((void *)names, count, sizeof *names, dv_name_compare);
     return names;
 }

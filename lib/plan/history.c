@@ -43,9 +43,16 @@ static void take_reason(dv_plan_json *j, char *reason) {
     reason[bytes] = '\0';
 }
 
+static void take_told(dv_plan_json *j, char told[DV_PLAN_TOLD_BYTES]) {
+    char *text = dv_plan_json_string(j, 1, DV_PLAN_TOLD_BYTES - 1);
+    if (text != NULL) strcpy(told, text);
+    free(text);
+}
+
 static void take_change(dv_plan_json *j, dv_plan_change *change) {
-    static const char *const names[] = {"generation", "reason", "at_ms", "took_ms", "moved", "joined", "left"};
-    dv_plan_json_fields fields = {.names = names, .count = sizeof names / sizeof names[0]};
+    static const char *const names[] = {"generation", "reason", "at_ms", "took_ms", "moved", "joined", "left", "told"};
+    enum { COUNT = sizeof names / sizeof names[0] };
+    dv_plan_json_fields fields = {.names = names, .count = COUNT, .optional = UINT32_C(1) << (COUNT - 1)};
     for (int field; (field = dv_plan_json_field(j, &fields)) >= 0;) {
         switch (field) {
         case 0: change->generation = (uint64_t)dv_plan_json_integer(j, 1, DV_PLAN_INTEGER_MAX); break;
@@ -54,7 +61,8 @@ static void take_change(dv_plan_json *j, dv_plan_change *change) {
         case 3: change->took_ms = dv_plan_json_integer(j, -1, DV_PLAN_INTEGER_MAX); break;
         case 4: change->moved = (uint32_t)dv_plan_json_integer(j, 0, DV_PLAN_ITEMS_MAX); break;
         case 5: take_named(j, &change->joined); break;
-        default: take_named(j, &change->left); break;
+        case 6: take_named(j, &change->left); break;
+        default: take_told(j, change->told); break;
         }
     }
 }
@@ -148,6 +156,7 @@ void dv_plan_change_tell(dv_plan_change *out, const dv_plan *before, const dv_pl
     *out = (dv_plan_change){.generation = after->header.generation, .took_ms = -1};
     if (before != NULL && before->header.generation == 0) before = NULL; /* D28 */
     strcpy(out->reason, dv_plan_reason_text(after->header.reason));
+    strcpy(out->told, after->told);
     tell_members(out, before, after);
     if (before != NULL) out->moved = count_moved(before, after);
 }

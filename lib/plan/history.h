@@ -28,6 +28,7 @@ typedef struct {
     int64_t took_ms;                           /* until its last item was handed over; -1: not known */
     uint32_t moved;                            /* items that had an owner, and have it no longer */
     dv_plan_named joined, left;
+    char told[DV_PLAN_TOLD_BYTES]; /* what an operator asked for, or what loads did; "": not said */
 } dv_plan_change;
 
 typedef struct {

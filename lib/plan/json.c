@@ -293,3 +293,59 @@ int dv_plan_json_field(dv_plan_json *j, dv_plan_json_fields *fields) {
     }
     return -1;
 }
+
+/* ---- what the texts of plans and notes share ---- */
+
+int dv_plan_fault_tell(const dv_plan_json *j, dv_plan_fault *fault) {
+    if (j->error != 0 && fault != NULL) *fault = (dv_plan_fault){.why = j->why, .at = (size_t)(j->at - j->begin)};
+    return j->error;
+}
+
+uint64_t dv_plan_take_hex(dv_plan_json *j, size_t digits) {
+    size_t bytes;
+    const char *text = dv_plan_json_plain(j, 16, &bytes);
+    if (text == NULL) return 0;
+    uint64_t value = 0;
+    bool good = bytes > 0 && (digits > 0 ? bytes == digits : bytes == 1 || text[0] != '0');
+    for (size_t i = 0; i < bytes; i++) {
+        char c = text[i];
+        if (dv_is_digit(c)) value = value << 4 | (uint64_t)(c - '0');
+        else if (c >= 'a' && c <= 'f') value = value << 4 | (uint64_t)(c - 'a' + 10);
+        else good = false;
+    }
+    if (!good) dv_plan_json_fail(j, "has something else where a hexadecimal number should be");
+    return good ? value : 0;
+}
+
+int64_t dv_plan_take_zxid(dv_plan_json *j) {
+    uint64_t value = dv_plan_take_hex(j, 0);
+    if (value > INT64_MAX) dv_plan_json_fail(j, "has a zxid that is out of range");
+    return value > INT64_MAX ? 0 : (int64_t)value;
+}
+
+void dv_plan_take_set(dv_plan_json *j, size_t *count, uint32_t *crc, uint64_t *hash) {
+    static const char *const names[] = {"count", "crc", "hash"};
+    dv_plan_json_fields fields = {.names = names, .count = 3};
+    for (int field; (field = dv_plan_json_field(j, &fields)) >= 0;) {
+        if (field == 0) *count = (size_t)dv_plan_json_integer(j, 0, DV_PLAN_ITEMS_MAX);
+        else if (field == 1) *crc = (uint32_t)dv_plan_take_hex(j, 8);
+        else *hash = dv_plan_take_hex(j, 16);
+    }
+}
+
+bool dv_plan_is_newer(dv_plan_json *j, int64_t version) {
+    static const char begin[] = "{\"v\":";
+    dv_plan_json ahead = *j;
+    if ((size_t)(j->end - j->at) < sizeof begin || memcmp(j->at, begin, sizeof begin - 1) != 0) {
+        return dv_plan_json_fail(j, "does not begin with its version");
+    }
+    ahead.at += sizeof begin - 1;
+    return dv_plan_json_integer(&ahead, 0, DV_PLAN_INTEGER_MAX) > version;
+}
+
+void *dv_plan_with_room(dv_plan_json *j, void *array, size_t count, size_t element_bytes) {
+    if (count > 0 && (count & (count - 1)) != 0) return array;
+    void *larger = realloc(array, (count > 0 ? 2 * count : 1) * element_bytes);
+    if (larger == NULL) dv_plan_json_fail_memory(j);
+    return larger;
+}

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DV_LEVEL_KAZOO = 0, DV_LEVEL_RENDEZVOUS = 1, DV_LEVEL_PLAN = 2, DV_LEVEL_OWN = -1 };
+enum { DV_LEVEL_KAZOO = 0, DV_LEVEL_RENDEZVOUS = 1, DV_LEVEL_PLAN = 2, DV_LEVEL_BALANCE = 3, DV_LEVEL_OWN = -1 };
 
 /* One child of the party. */
 typedef struct {

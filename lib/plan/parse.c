@@ -7,35 +7,9 @@
 
 #include "divvy/error.h"
 #include "plan/json.h"
+#include "plan/tags.h"
 #include "plan/text.h"
 #include "znode/path.h"
-
-int dv_plan_fault_tell(const dv_plan_json *j, dv_plan_fault *fault) {
-    if (j->error != 0 && fault != NULL) *fault = (dv_plan_fault){.why = j->why, .at = (size_t)(j->at - j->begin)};
-    return j->error;
-}
-
-uint64_t dv_plan_take_hex(dv_plan_json *j, size_t digits) {
-    size_t bytes;
-    const char *text = dv_plan_json_plain(j, 16, &bytes);
-    if (text == NULL) return 0;
-    uint64_t value = 0;
-    bool good = bytes > 0 && (digits > 0 ? bytes == digits : bytes == 1 || text[0] != '0');
-    for (size_t i = 0; i < bytes; i++) {
-        char c = text[i];
-        if (dv_is_digit(c)) value = value << 4 | (uint64_t)(c - '0');
-        else if (c >= 'a' && c <= 'f') value = value << 4 | (uint64_t)(c - 'a' + 10);
-        else good = false;
-    }
-    if (!good) dv_plan_json_fail(j, "has something else where a hexadecimal number should be");
-    return good ? value : 0;
-}
-
-int64_t dv_plan_take_zxid(dv_plan_json *j) {
-    uint64_t value = dv_plan_take_hex(j, 0);
-    if (value > INT64_MAX) dv_plan_json_fail(j, "has a zxid that is out of range");
-    return value > INT64_MAX ? 0 : (int64_t)value;
-}
 
 /* ---- items ---- */
 
@@ -117,10 +91,10 @@ int dv_plan_items_parse(dv_plan_set **out, const dv_plan_root *root, const char 
 /* ---- members ---- */
 
 static void take_member(dv_plan_json *j, dv_plan_member *m) {
-    static const char *const names[] = {"slot",   "key",     "static",    "weight", "zone", "rejoin_delay_ms",
-                                        "absent", "leaving", "configured"};
+    static const char *const names[] = {"slot",   "key",     "static",     "weight", "zone", "rejoin_delay_ms",
+                                        "absent", "leaving", "configured", "tags",   "cap"};
     enum { COUNT = sizeof names / sizeof names[0] };
-    dv_plan_json_fields fields = {.names = names, .count = COUNT, .optional = UINT32_C(1) << (COUNT - 1)};
+    dv_plan_json_fields fields = {.names = names, .count = COUNT, .optional = UINT32_C(7) << (COUNT - 3)};
     *m = (dv_plan_member){0};
     for (int field; (field = dv_plan_json_field(j, &fields)) >= 0;) {
         switch (field) {
@@ -132,12 +106,15 @@ static void take_member(dv_plan_json *j, dv_plan_member *m) {
         case 5: m->rejoin_delay_ms = dv_plan_json_integer(j, 0, DV_PLAN_INTEGER_MAX); break;
         case 6: m->absent = dv_plan_take_zxid(j); break;
         case 7: m->leaving = dv_plan_json_string(j, 0, DV_PLAN_KEY_BYTES_MAX); break;
-        default:
+        case 8:
             m->configured = (uint32_t)dv_plan_json_integer(j, 0, UINT32_MAX);
             m->says_configured = true;
             break;
+        case 9: m->tags = dv_plan_json_string(j, 1, DV_TAGS_BYTES - 1); break;
+        default: m->cap = (uint32_t)dv_plan_json_integer(j, 1, UINT32_MAX); break;
         }
     }
+    if (m->tags == NULL && j->error == 0 && (m->tags = strdup("")) == NULL) dv_plan_json_fail_memory(j);
     if (m->absent != 0 && !m->is_static) dv_plan_json_fail(j, "has an absent member that is not static");
 }
 

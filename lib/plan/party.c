@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "divvy/error.h"
+#include "plan/wish.h"
 #include "znode/path.h"
 
 /* ---- D12: who is who ---- */
@@ -139,11 +141,18 @@ bool dv_plan_all_carry(const dv_plan_party *party, uint32_t tag) {
     return members > 0;
 }
 
+bool dv_plan_all_balance(const dv_plan_party *party) {
+    for (size_t n = 0; n < party->count; n++) {
+        if (!party->nodes[n].is_ghost && !party->nodes[n].can_balance) return false;
+    }
+    return true;
+}
+
 bool dv_plan_options_equal(const dv_plan_options *a, const dv_plan_options *b) {
     return a->max_moves == b->max_moves && a->round_timeout_ms == b->round_timeout_ms;
 }
 
-void dv_plan_agree_options(const dv_plan_party *party, dv_plan_options *options) {
+static void carried_options(const dv_plan_party *party, dv_plan_options *options) {
     const dv_plan_node *first = NULL;
     for (size_t n = 0; n < party->count; n++) {
         const dv_plan_node *node = &party->nodes[n];
@@ -152,6 +161,14 @@ void dv_plan_agree_options(const dv_plan_party *party, dv_plan_options *options)
         if (!node->has_options || !dv_plan_options_equal(&node->options, &first->options)) return;
     }
     if (first != NULL) *options = first->options;
+}
+
+void dv_plan_agree_options(const dv_plan *plan, const dv_plan_party *party, dv_plan_options *options) {
+    carried_options(party, options);
+    if (!plan->header.is_balanced) return;
+    options->max_moves = (uint32_t)dv_wishes_number(plan->wishes, "max-moves", options->max_moves, UINT32_MAX);
+    options->round_timeout_ms =
+        (int64_t)dv_wishes_number(plan->wishes, "round-timeout", (double)options->round_timeout_ms, DV_TIME_MAX_MS);
 }
 
 /* ---- D17: items that somebody requested, and members that came later ---- */
@@ -197,7 +214,7 @@ int dv_plan_returns_to_tag(const dv_plan *plan, const dv_plan_party *party, bool
 
 bool dv_plan_agree_differs(const dv_plan *plan, const dv_plan_party *party) {
     dv_plan_options options = plan->header.options;
-    dv_plan_agree_options(party, &options);
+    dv_plan_agree_options(plan, party, &options);
     bool other_set = party->set != NULL && party->set->crc != plan->header.tag;
     return !dv_plan_options_equal(&options, &plan->header.options) ||
            (other_set && dv_plan_all_carry(party, party->set->crc));

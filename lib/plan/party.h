@@ -16,10 +16,13 @@ typedef struct {
     bool weight_unknown; /* it was not read, and the plan that told of the node does not say */
     const char *zone;    /* "": none */
     int64_t rejoin_delay_ms;
+    const char *tags;    /* as a plan's member has them; NULL: none */
+    uint32_t cap;        /* the most items; 0: no limit */
     int64_t czxid;       /* 0: not read; needed of static nodes that share an identifier, and by D17 */
     int64_t first_czxid; /* read with czxid: of the first node of this member, if this is a later one; else 0 */
     bool has_options;    /* its name says what it is configured with; older releases do not */
     dv_plan_options options;
+    bool can_balance; /* by its name: it knows of loads, wishes, tags and caps (D48) */
     bool is_ghost; /* it was read, and is persistent: nobody's (P2) */
 } dv_plan_node;
 
@@ -71,8 +74,11 @@ dv_plan_claim *dv_plan_claims_find(const dv_plan_claims *claims, const dv_plan_m
 
 /* Returns whether all live nodes carry this tag of a set. */
 bool dv_plan_all_carry(const dv_plan_party *party, uint32_t tag);
-/* Takes over the options that all live nodes carry. Where they differ, or one does not say, *options stay. */
-void dv_plan_agree_options(const dv_plan_party *party, dv_plan_options *options);
+/* D48: returns whether all live nodes know of loads and wishes. */
+bool dv_plan_all_balance(const dv_plan_party *party);
+/* Takes over the options that all live nodes carry, then those that an operator asked for (D48). Where nodes differ, or
+ * one does not say, *options stay. */
+void dv_plan_agree_options(const dv_plan *plan, const dv_plan_party *party, dv_plan_options *options);
 bool dv_plan_options_equal(const dv_plan_options *a, const dv_plan_options *b);
 
 /* D17: returns the pzxid since which the plan deals items that somebody requested, or 0. */

@@ -1,7 +1,6 @@
 /* The sticky plan as text: docs/protocol.md, D2 to D8. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,109 +9,22 @@
 #include "base/padded.h"
 #include "divvy/error.h"
 #include "plan/deaths.h"
+#include "plan/growing.h"
 #include "plan/text.h"
 #include "znode/path.h"
 
-/* ---- a text that grows ---- */
-
-typedef struct {
-    char *bytes;
-    size_t count, room;
-    bool failed; /* an allocation has failed; later text is lost */
-} growing;
-
-/* Room for so many bytes more, or NULL. */
-static char *reserve(growing *g, size_t more) {
-    if (g->failed) return NULL;
-    if (g->room - g->count < more) {
-        size_t room = (g->count + more) + (g->count + more) / 2 + 256;
-        char *bytes = realloc(g->bytes, room);
-        if (bytes == NULL) {
-            g->failed = true;
-            return NULL;
-        }
-        g->bytes = bytes;
-        g->room = room;
-    }
-    return g->bytes + g->count;
-}
-
-static void put(growing *g, const char *bytes, size_t count) {
-    char *to = reserve(g, count);
-    if (to == NULL) return;
-    memcpy(to, bytes, count);
-    g->count += count;
-}
-
-static void put_text(growing *g, const char *text) {
-    put(g, text, strlen(text));
-}
-
-__attribute__((format(printf, 2, 3))) static void put_format(growing *g, const char *format, ...) {
-    char text[256];
-    va_list arguments;
-    va_start(arguments, format);
-    int bytes = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    assert(bytes >= 0 && (size_t)bytes < sizeof text);
-    put(g, text, (size_t)bytes);
-}
-
-/* D2: as it is, but for the quote, the backslash and control characters. */
-static void put_string(growing *g, const char *text) {
-    put(g, "\"", 1);
-    for (const char *at = text; *at != '\0';) {
-        size_t plain = 0;
-        while ((unsigned char)at[plain] >= 0x20 && at[plain] != '"' && at[plain] != '\\') plain++;
-        put(g, at, plain);
-        at += plain;
-        if (*at == '\0') break;
-        if (*at == '"' || *at == '\\') put_format(g, "\\%c", *at);
-        else put_format(g, "\\u%04x", (unsigned)(unsigned char)*at);
-        at++;
-    }
-    put(g, "\"", 1);
-}
-
-static int finish(dv_plan_text *out, growing *g) {
-    *out = (dv_plan_text){0};
-    if (reserve(g, 1) == NULL) {
-        free(g->bytes);
-        return DIVVY_ENOMEM;
-    }
-    *out = (dv_plan_text){.bytes = g->bytes, .count = g->count};
-    return 0;
-}
-
 /* ---- items ---- */
 
-/* D4: by the name of its node (N2), which is UTF-8 whatever the item is. */
-static void put_item(growing *g, const char *name) {
-    if (dv_name_is_plain(name)) {
-        put_string(g, name);
-        return;
-    }
-    size_t bytes = dv_name_encode(name, NULL, 0) + 1;
-    char *node = malloc(bytes);
-    if (node == NULL) {
-        g->failed = true;
-        return;
-    }
-    dv_name_encode(name, node, bytes);
-    put_string(g, node);
-    free(node);
-}
-
 int dv_plan_print_items(dv_plan_text *out, const dv_plan_set *set) {
-    growing g = {0};
-    reserve(&g, set->block_bytes + 3 * set->count + 2);
-    put(&g, "[", 1);
+    dv_growing g = {0};
+    dv_grow_room(&g, set->block_bytes + 3 * set->count + 2);
+    dv_grow(&g, "[", 1);
     for (size_t i = 0; i < set->count; i++) {
-        if (i > 0) put(&g, ",", 1);
-        put_item(&g, set->names[i]);
+        if (i > 0) dv_grow(&g, ",", 1);
+        dv_grow_item(&g, set->names[i]);
     }
-    put(&g, "]", 1);
-    return finish(out, &g);
+    dv_grow(&g, "]", 1);
+    return dv_grown(out, &g);
 }
 
 /* ---- base and delta ---- */
@@ -126,67 +38,70 @@ static void write_owner(char *to, size_t width, uint32_t slot) {
 }
 
 /* `whole`: with what older releases do not know, which is not in the sum (D8). */
-static void put_member(growing *g, const dv_plan_member *m, bool whole) {
-    put_format(g, "{\"slot\":%" PRIu32 ",\"key\":", m->slot);
-    put_string(g, m->key);
-    put_format(g, ",\"static\":%d,\"weight\":%" PRIu32 ",\"zone\":", m->is_static, m->weight);
-    put_string(g, m->zone);
-    put_format(g, ",\"rejoin_delay_ms\":%" PRId64 ",\"absent\":\"%" PRIx64 "\",\"leaving\":", m->rejoin_delay_ms,
-               (uint64_t)m->absent);
-    put_string(g, m->leaving);
-    if (whole && m->says_configured) put_format(g, ",\"configured\":%" PRIu32, m->configured);
-    put(g, "}", 1);
+static void put_member(dv_growing *g, const dv_plan_member *m, bool whole) {
+    dv_grow_format(g, "{\"slot\":%" PRIu32 ",\"key\":", m->slot);
+    dv_grow_string(g, m->key);
+    dv_grow_format(g, ",\"static\":%d,\"weight\":%" PRIu32 ",\"zone\":", m->is_static, m->weight);
+    dv_grow_string(g, m->zone);
+    dv_grow_format(g, ",\"rejoin_delay_ms\":%" PRId64 ",\"absent\":\"%" PRIx64 "\",\"leaving\":", m->rejoin_delay_ms,
+                   (uint64_t)m->absent);
+    dv_grow_string(g, m->leaving);
+    if (whole && m->says_configured) dv_grow_format(g, ",\"configured\":%" PRIu32, m->configured);
+    if (whole && m->tags[0] != '\0') dv_grow_text(g, ",\"tags\":");
+    if (whole && m->tags[0] != '\0') dv_grow_string(g, m->tags);
+    if (whole && m->cap != 0) dv_grow_format(g, ",\"cap\":%" PRIu32, m->cap);
+    dv_grow(g, "}", 1);
 }
 
-static void put_owners(growing *g, const dv_plan *plan, size_t width) {
-    char *to = reserve(g, plan->set->count * width);
+static void put_owners(dv_growing *g, const dv_plan *plan, size_t width) {
+    char *to = dv_grow_room(g, plan->set->count * width);
     if (to == NULL) return;
     for (size_t i = 0; i < plan->set->count; i++, to += width) write_owner(to, width, plan->owners[i]);
     g->count += plan->set->count * width;
 }
 
-static void put_base(growing *g, const dv_plan *plan, bool whole) {
-    put_text(g, "{\"members\":[");
+static void put_base(dv_growing *g, const dv_plan *plan, bool whole) {
+    dv_grow_text(g, "{\"members\":[");
     for (size_t m = 0; m < plan->member_count; m++) {
-        if (m > 0) put(g, ",", 1);
+        if (m > 0) dv_grow(g, ",", 1);
         put_member(g, &plan->members[m], whole);
     }
     size_t width = dv_plan_owner_width(plan);
-    put_format(g, "],\"width\":%zu,\"owners\":\"", width);
+    dv_grow_format(g, "],\"width\":%zu,\"owners\":\"", width);
     put_owners(g, plan, width);
-    put_text(g, "\"}");
+    dv_grow_text(g, "\"}");
 }
 
 int dv_plan_print_base(dv_plan_text *out, const dv_plan *plan) {
-    growing g = {0};
+    dv_growing g = {0};
     put_base(&g, plan, true);
-    return finish(out, &g);
+    return dv_grown(out, &g);
 }
 
 int dv_plan_sum(uint32_t *sum, const dv_plan *plan) {
-    growing g = {0};
+    dv_growing g = {0};
     put_base(&g, plan, false);
     *sum = g.failed ? 0 : dv_crc32(0, g.bytes, g.count);
     free(g.bytes);
     return g.failed ? DIVVY_ENOMEM : 0;
 }
 
-static void put_changed_members(growing *g, const dv_plan *from, const dv_plan *to) {
+static void put_changed_members(dv_growing *g, const dv_plan *from, const dv_plan *to) {
     bool first = true;
-    put_text(g, "{\"members\":[");
+    dv_grow_text(g, "{\"members\":[");
     for (size_t m = 0; m < to->member_count; m++) {
         const dv_plan_member *before = dv_plan_member_at(from, to->members[m].slot);
         if (before != NULL && dv_plan_member_equal(before, &to->members[m])) continue;
-        if (!first) put(g, ",", 1);
+        if (!first) dv_grow(g, ",", 1);
         first = false;
         put_member(g, &to->members[m], true);
     }
     first = true;
-    put_text(g, "],\"gone\":[");
+    dv_grow_text(g, "],\"gone\":[");
     for (size_t m = 0; m < from->member_count; m++) {
         uint32_t slot = from->members[m].slot;
         if (dv_plan_member_at(to, slot) != NULL) continue;
-        put_format(g, "%s%" PRIu32, first ? "" : ",", slot);
+        dv_grow_format(g, "%s%" PRIu32, first ? "" : ",", slot);
         first = false;
     }
 }
@@ -204,7 +119,7 @@ static int by_slot(const void *left, const void *right) {
     return (a->item > b->item) - (a->item < b->item);
 }
 
-static void put_moves(growing *g, const dv_plan *from, const dv_plan *to) {
+static void put_moves(dv_growing *g, const dv_plan *from, const dv_plan *to) {
     size_t count = 0;
     for (size_t i = 0; i < to->set->count; i++) count += from->owners[i] != to->owners[i];
     move *moves = calloc(count + 1, sizeof *moves);
@@ -217,25 +132,25 @@ static void put_moves(growing *g, const dv_plan *from, const dv_plan *to) {
         if (from->owners[i] != to->owners[i]) moves[count++] = (move){to->owners[i], (uint32_t)i};
     }
     qsort(moves, count, sizeof *moves, by_slot);
-    put_text(g, "],\"moves\":[");
+    dv_grow_text(g, "],\"moves\":[");
     for (size_t n = 0; n < count; n++) {
         if (n == 0 || moves[n].slot != moves[n - 1].slot) {
-            put_text(g, n > 0 ? "],[" : "[");
-            if (moves[n].slot == DV_PLAN_NO_SLOT) put_text(g, "-1");
-            else put_format(g, "%" PRIu32, moves[n].slot);
+            dv_grow_text(g, n > 0 ? "],[" : "[");
+            if (moves[n].slot == DV_PLAN_NO_SLOT) dv_grow_text(g, "-1");
+            else dv_grow_format(g, "%" PRIu32, moves[n].slot);
         }
-        put_format(g, ",%" PRIu32, moves[n].item);
+        dv_grow_format(g, ",%" PRIu32, moves[n].item);
     }
-    put_text(g, count > 0 ? "]]}" : "]}");
+    dv_grow_text(g, count > 0 ? "]]}" : "]}");
     free(moves);
 }
 
 int dv_plan_print_delta(dv_plan_text *out, const dv_plan *from, const dv_plan *to) {
     assert(dv_plan_set_equal(from->set, to->set));
-    growing g = {0};
+    dv_growing g = {0};
     put_changed_members(&g, from, to);
     put_moves(&g, from, to);
-    return finish(out, &g);
+    return dv_grown(out, &g);
 }
 
 /* ---- parts and the root ---- */
@@ -278,123 +193,135 @@ int dv_plan_root_describe(dv_plan_root *root, const dv_plan *plan) {
     return 0;
 }
 
-static void put_part(growing *g, const dv_plan_part *part) {
+static void put_part(dv_growing *g, const dv_plan_part *part) {
     if (part->text != NULL) {
-        put_text(g, "{\"inline\":");
-        put(g, part->text, part->bytes);
-        put(g, "}", 1);
+        dv_grow_text(g, "{\"inline\":");
+        dv_grow(g, part->text, part->bytes);
+        dv_grow(g, "}", 1);
         return;
     }
-    put_text(g, "{\"chunks\":[");
+    dv_grow_text(g, "{\"chunks\":[");
     for (size_t n = 0; n < part->chunk_count; n++) {
         const dv_plan_chunk *chunk = &part->chunks[n];
-        put_format(g, "%s[\"%s\",%" PRIu32 ",\"%08" PRIx32 "\"]", n > 0 ? "," : "", chunk->name, chunk->bytes,
-                   chunk->crc);
+        dv_grow_format(g, "%s[\"%s\",%" PRIu32 ",\"%08" PRIx32 "\"]", n > 0 ? "," : "", chunk->name, chunk->bytes,
+                       chunk->crc);
     }
-    put_text(g, "]}");
+    dv_grow_text(g, "]}");
 }
 
-static void put_header(growing *g, const dv_plan_root *root) {
+/* D48, D49: only where there ever was one. */
+static void put_optional(dv_growing *g, const char *name, const dv_plan_part *part) {
+    if (!dv_plan_part_is_there(part)) return;
+    dv_grow_format(g, ",\"%s\":", name);
+    put_part(g, part);
+}
+
+static void put_header(dv_growing *g, const dv_plan_root *root) {
     const dv_plan_header *h = &root->header;
-    put_format(g, "{\"v\":%d,\"generation\":%" PRIu64 ",\"guid\":\"%s\",\"after\":\"%s\",", DV_PLAN_VERSION,
-               h->generation, h->guid, h->after);
-    put_format(g, "\"epoch\":\"%s\",\"pzxid\":\"%" PRIx64 "\",\"reason\":\"%s\",", h->epoch, (uint64_t)h->pzxid,
-               dv_plan_reason_text(h->reason));
-    put_format(g,
-               "\"options\":{\"algorithm\":%d,\"max_moves\":%" PRIu32
-               ",\"spread_zones\":1,\"round_timeout_ms\":%" PRId64 "},",
-               DV_PLAN_ALGORITHM, h->options.max_moves, h->options.round_timeout_ms);
-    put_format(g, "\"tag\":\"%08" PRIx32 "\",", h->tag);
-    if (h->asked != 0) put_format(g, "\"asked\":\"%" PRIx64 "\",", (uint64_t)h->asked);
-    put_format(g, "\"set\":{\"count\":%zu,\"crc\":\"%08" PRIx32 "\",\"hash\":\"%016" PRIx64 "\"},", root->set_count,
-               root->set_crc, root->set_hash);
+    dv_grow_format(g, "{\"v\":%d,\"generation\":%" PRIu64 ",\"guid\":\"%s\",\"after\":\"%s\",", DV_PLAN_VERSION,
+                   h->generation, h->guid, h->after);
+    dv_grow_format(g, "\"epoch\":\"%s\",\"pzxid\":\"%" PRIx64 "\",\"reason\":\"%s\",", h->epoch, (uint64_t)h->pzxid,
+                   dv_plan_reason_text(h->reason));
+    dv_grow_format(
+        g,
+        "\"options\":{\"algorithm\":%d,\"max_moves\":%" PRIu32 ",\"spread_zones\":1,\"round_timeout_ms\":%" PRId64 "},",
+        h->is_balanced ? DV_PLAN_BALANCED : DV_PLAN_BY_COUNT, h->options.max_moves, h->options.round_timeout_ms);
+    dv_grow_format(g, "\"tag\":\"%08" PRIx32 "\",", h->tag);
+    if (h->asked != 0) dv_grow_format(g, "\"asked\":\"%" PRIx64 "\",", (uint64_t)h->asked);
+    dv_grow_format(g, "\"set\":{\"count\":%zu,\"crc\":\"%08" PRIx32 "\",\"hash\":\"%016" PRIx64 "\"},", root->set_count,
+                   root->set_crc, root->set_hash);
 }
 
 int dv_plan_print_root(dv_plan_text *out, const dv_plan_root *root) {
-    growing g = {0};
+    dv_growing g = {0};
     put_header(&g, root);
-    put_text(&g, "\"items\":");
+    dv_grow_text(&g, "\"items\":");
     put_part(&g, &root->items);
-    put_text(&g, ",\"base\":");
+    dv_grow_text(&g, ",\"base\":");
     put_part(&g, &root->base);
-    put_format(&g, ",\"base_guid\":\"%s\",\"deltas\":[", root->base_guid);
+    dv_grow_format(&g, ",\"base_guid\":\"%s\",\"deltas\":[", root->base_guid);
     for (size_t d = 0; d < root->delta_count; d++) {
-        put_format(&g, "%s[\"%s\",", d > 0 ? "," : "", root->deltas[d].guid);
+        dv_grow_format(&g, "%s[\"%s\",", d > 0 ? "," : "", root->deltas[d].guid);
         put_part(&g, &root->deltas[d].part);
-        put(&g, "]", 1);
+        dv_grow(&g, "]", 1);
     }
-    put_text(&g, "],\"moved\":[");
-    for (size_t n = 0; n < root->moved_count; n++) put_format(&g, "%s%" PRIu32, n > 0 ? "," : "", root->moved[n]);
-    put_format(&g, "],\"sum\":\"%08" PRIx32 "\"}", root->sum);
+    dv_grow_text(&g, "],\"moved\":[");
+    for (size_t n = 0; n < root->moved_count; n++) dv_grow_format(&g, "%s%" PRIu32, n > 0 ? "," : "", root->moved[n]);
+    dv_grow_format(&g, "],\"sum\":\"%08" PRIx32 "\"", root->sum);
+    put_optional(&g, "loads", &root->loads);
+    put_optional(&g, "wishes", &root->wishes);
+    dv_grow(&g, "}", 1);
     if (!g.failed && g.count > DV_PLAN_ROOT_BYTES_MAX) {
         free(g.bytes);
         *out = (dv_plan_text){0};
         return DIVVY_E2BIG;
     }
-    return finish(out, &g);
+    return dv_grown(out, &g);
 }
 
 /* ---- the history ---- */
 
-static void put_named(growing *g, const dv_plan_named *who, bool with_names) {
-    put_format(g, "{\"count\":%" PRIu32 ",\"names\":[", who->count);
+static void put_named(dv_growing *g, const dv_plan_named *who, bool with_names) {
+    dv_grow_format(g, "{\"count\":%" PRIu32 ",\"names\":[", who->count);
     for (size_t n = 0; with_names && n < who->named; n++) {
-        if (n > 0) put(g, ",", 1);
-        put_string(g, who->names[n]);
+        if (n > 0) dv_grow(g, ",", 1);
+        dv_grow_string(g, who->names[n]);
     }
-    put_text(g, "]}");
+    dv_grow_text(g, "]}");
 }
 
-static void put_change(growing *g, const dv_plan_change *c, bool with_names) {
-    put_format(g, "{\"generation\":%" PRIu64 ",\"reason\":\"%s\",\"at_ms\":%" PRId64 ",\"took_ms\":%" PRId64,
-               c->generation, c->reason, c->at_ms, c->took_ms);
-    put_format(g, ",\"moved\":%" PRIu32 ",\"joined\":", c->moved);
+static void put_change(dv_growing *g, const dv_plan_change *c, bool with_names) {
+    dv_grow_format(g, "{\"generation\":%" PRIu64 ",\"reason\":\"%s\",\"at_ms\":%" PRId64 ",\"took_ms\":%" PRId64,
+                   c->generation, c->reason, c->at_ms, c->took_ms);
+    dv_grow_format(g, ",\"moved\":%" PRIu32 ",\"joined\":", c->moved);
     put_named(g, &c->joined, with_names);
-    put_text(g, ",\"left\":");
+    dv_grow_text(g, ",\"left\":");
     put_named(g, &c->left, with_names);
-    put(g, "}", 1);
+    if (with_names && c->told[0] != '\0') dv_grow_text(g, ",\"told\":");
+    if (with_names && c->told[0] != '\0') dv_grow_string(g, c->told);
+    dv_grow(g, "}", 1);
 }
 
 /* Changes before `named` do without names. */
-static void put_history(growing *g, const dv_plan_history *history, size_t named) {
+static void put_history(dv_growing *g, const dv_plan_history *history, size_t named) {
     g->count = 0;
-    put_text(g, "{\"changes\":[");
+    dv_grow_text(g, "{\"changes\":[");
     for (size_t n = 0; n < history->count; n++) {
-        if (n > 0) put(g, ",", 1);
+        if (n > 0) dv_grow(g, ",", 1);
         put_change(g, &history->changes[n], n >= named);
     }
-    put_text(g, "]}");
+    dv_grow_text(g, "]}");
 }
 
 int dv_plan_print_history(dv_plan_text *out, const dv_plan_history *history) {
-    growing g = {0};
+    dv_growing g = {0};
     size_t named = 0;
     do put_history(&g, history, named);
     while (!g.failed && g.count > DV_PLAN_HISTORY_BYTES_MAX && named++ < history->count);
     assert(g.failed || g.count <= DV_PLAN_HISTORY_BYTES_MAX);
-    return finish(out, &g);
+    return dv_grown(out, &g);
 }
 
 /* ---- deaths ---- */
 
-static void put_death(growing *g, const dv_plan_death *death) {
-    put_text(g, "{\"name\":");
-    put_string(g, death->name);
-    put_format(g, ",\"session\":\"%" PRIx64 "\",\"at_ms\":%" PRId64 ",\"seen_ms\":%" PRId64 "}",
-               (uint64_t)death->session, death->at_ms, death->seen_ms);
+static void put_death(dv_growing *g, const dv_plan_death *death) {
+    dv_grow_text(g, "{\"name\":");
+    dv_grow_string(g, death->name);
+    dv_grow_format(g, ",\"session\":\"%" PRIx64 "\",\"at_ms\":%" PRId64 ",\"seen_ms\":%" PRId64 "}",
+                   (uint64_t)death->session, death->at_ms, death->seen_ms);
 }
 
 int dv_plan_print_deaths(dv_plan_text *out, const dv_plan_deaths *deaths) {
-    growing g = {0};
+    dv_growing g = {0};
     size_t from = 0;
     do {
         g.count = 0;
-        put_text(&g, "{\"deaths\":[");
+        dv_grow_text(&g, "{\"deaths\":[");
         for (size_t n = from; n < deaths->count; n++) {
-            if (n > from) put(&g, ",", 1);
+            if (n > from) dv_grow(&g, ",", 1);
             put_death(&g, &deaths->deaths[n]);
         }
-        put_text(&g, "]}");
+        dv_grow_text(&g, "]}");
     } while (!g.failed && g.count > DV_PLAN_DEATHS_BYTES_MAX && from++ < deaths->count);
-    return finish(out, &g);
+    return dv_grown(out, &g);
 }

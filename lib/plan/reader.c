@@ -11,11 +11,13 @@
 
 #include "base/container.h"
 #include "plan/draft.h"
+#include "plan/loads.h"
+#include "plan/wish.h"
 #include "recipe/fetch.h"
 
 enum { RETRY_MS = 1000, AUDIT_INTERVAL_MS = 60000 };
 
-/* The texts of a plan, in their order. */
+/* The texts of a plan, in their order. Loads and wishes follow the deltas. */
 enum { ITEMS, BASE, DELTAS };
 
 /* A root, and as much of its plan as is there. */
@@ -26,6 +28,9 @@ typedef struct {
     bool from_memory;   /* `plan` began as a copy of the one in memory */
     dv_plan_set *set;   /* NULL: among the texts */
     dv_plan *plan;      /* NULL: among the texts */
+    dv_loads *loads;    /* that the plan will have; its text is read only where `reads_loads` says so */
+    dv_wishes *wishes;  /* likewise */
+    bool reads_loads, reads_wishes;
     size_t text, chunk; /* what the next answer is to */
     dv_plan_text bytes; /* of `text`, so far */
     size_t room;
@@ -68,6 +73,8 @@ static void drop_reading(dv_plan_reader *r) {
     dv_plan_root_clear(&reading->root);
     dv_plan_set_unref(reading->set);
     dv_plan_free(reading->plan);
+    dv_loads_unref(reading->loads);
+    dv_wishes_unref(reading->wishes);
     free(reading->bytes.bytes);
     free(reading);
 }
@@ -134,11 +141,21 @@ static void put_off(dv_plan_reader *r, int error, int64_t now) {
 /* ---- a plan, text after text ---- */
 
 static size_t text_count(const plan_reading *reading) {
-    return DELTAS + reading->root.delta_count;
+    return DELTAS + reading->root.delta_count + reading->reads_loads + reading->reads_wishes;
+}
+
+static bool is_loads(const plan_reading *reading, size_t text) {
+    return reading->reads_loads && text == DELTAS + reading->root.delta_count;
+}
+
+static bool is_wishes(const plan_reading *reading, size_t text) {
+    return reading->reads_wishes && text + 1 == text_count(reading);
 }
 
 static const dv_plan_part *part_of(const plan_reading *reading, size_t text) {
     const dv_plan_root *root = &reading->root;
+    if (is_loads(reading, text)) return &root->loads;
+    if (is_wishes(reading, text)) return &root->wishes;
     return text == ITEMS ? &root->items : text == BASE ? &root->base : &root->deltas[text - DELTAS].part;
 }
 
@@ -146,6 +163,9 @@ static int take_text(dv_plan_reader *r, const char *text, size_t bytes) {
     plan_reading *reading = r->reading;
     if (reading->text == ITEMS) return dv_plan_items_parse(&reading->set, &reading->root, text, bytes, &r->fault);
     if (reading->text == BASE) return dv_plan_from_base(&reading->plan, reading->set, text, bytes, &r->fault);
+    if (is_loads(reading, reading->text))
+        return dv_loads_parse(&reading->loads, reading->root.set_count, text, bytes, &r->fault);
+    if (is_wishes(reading, reading->text)) return dv_wishes_parse(&reading->wishes, text, bytes, &r->fault);
     return dv_plan_apply(reading->plan, text, bytes, &r->fault);
 }
 
@@ -168,9 +188,23 @@ static dv_plan_set *set_at_hand(const dv_plan_reader *r, const dv_plan_root *roo
     return NULL;
 }
 
+/* D22, D48: loads and wishes are read where they are others than in memory. Where the root has none, an older release
+ * wrote it, and those in memory stay. */
+static void choose_optional(const dv_plan_reader *r, plan_reading *reading) {
+    const dv_plan *mine = r->memory->plan;
+    const dv_plan_root *root = &reading->root, *known = &r->memory->root;
+    bool same_set = mine && dv_plan_root_has_set(root, mine->set), has_wishes = dv_plan_part_is_there(&root->wishes);
+    bool has_loads = dv_plan_part_is_there(&root->loads);
+    reading->reads_loads = has_loads && !(same_set && dv_plan_part_equal(&root->loads, &known->loads));
+    reading->reads_wishes = has_wishes && !(mine && dv_plan_part_equal(&root->wishes, &known->wishes));
+    if (!reading->reads_loads && same_set) reading->loads = dv_loads_ref(mine->loads);
+    if (!reading->reads_wishes && mine) reading->wishes = dv_wishes_ref(mine->wishes);
+}
+
 /* D22: of the texts only those that lead from what is known to the new plan. */
 static int begin_reading(dv_plan_reader *r) {
     plan_reading *reading = r->reading;
+    choose_optional(r, reading);
     size_t known = deltas_known(r, reading);
     if (known == SIZE_MAX) {
         reading->set = set_at_hand(r, &reading->root);
@@ -190,6 +224,12 @@ static int complete(dv_plan_reader *r) {
     int error = dv_plan_complete(reading->plan, &reading->root, &r->fault);
     if (error) return error;
     reading->plan->mzxid = reading->mzxid;
+    dv_loads_unref(reading->plan->loads);
+    dv_wishes_unref(reading->plan->wishes);
+    reading->plan->loads = reading->loads;
+    reading->plan->wishes = reading->wishes;
+    reading->loads = NULL;
+    reading->wishes = NULL;
     dv_plan_memory_take(r->memory, reading->plan, &reading->root, reading->version);
     reading->plan = NULL;
     return 0;

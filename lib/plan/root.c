@@ -12,13 +12,6 @@
 
 enum { CHUNK_NUMBER_DIGITS = 4, GENERATION_DIGITS = 16 };
 
-void *dv_plan_with_room(dv_plan_json *j, void *array, size_t count, size_t element_bytes) {
-    if (count > 0 && (count & (count - 1)) != 0) return array;
-    void *larger = realloc(array, (count > 0 ? 2 * count : 1) * element_bytes);
-    if (larger == NULL) dv_plan_json_fail_memory(j);
-    return larger;
-}
-
 static void take_guid(dv_plan_json *j, char out[DV_GUID_BYTES], bool may_be_empty) {
     size_t bytes;
     const char *text = dv_plan_json_plain(j, DV_GUID_BYTES - 1, &bytes);
@@ -145,16 +138,6 @@ static void take_options(dv_plan_json *j, dv_plan_options *options, int64_t *alg
     }
 }
 
-void dv_plan_take_set(dv_plan_json *j, size_t *count, uint32_t *crc, uint64_t *hash) {
-    static const char *const names[] = {"count", "crc", "hash"};
-    dv_plan_json_fields fields = {.names = names, .count = 3};
-    for (int field; (field = dv_plan_json_field(j, &fields)) >= 0;) {
-        if (field == 0) *count = (size_t)dv_plan_json_integer(j, 0, DV_PLAN_ITEMS_MAX);
-        else if (field == 1) *crc = (uint32_t)dv_plan_take_hex(j, 8);
-        else *hash = dv_plan_take_hex(j, 16);
-    }
-}
-
 static dv_plan_reason take_reason(dv_plan_json *j) {
     size_t bytes;
     const char *text = dv_plan_json_plain(j, 16, &bytes);
@@ -198,7 +181,9 @@ static void take_field(dv_plan_json *j, dv_plan_root *root, int64_t *algorithm, 
     case 13: take_deltas(j, root); break;
     case 14: take_moved(j, root); break;
     case 15: root->sum = (uint32_t)dv_plan_take_hex(j, 8); break;
-    default: h->asked = dv_plan_take_zxid(j); break;
+    case 16: h->asked = dv_plan_take_zxid(j); break;
+    case 17: take_part(j, &root->loads); break;
+    default: take_part(j, &root->wishes); break;
     }
 }
 
@@ -211,23 +196,13 @@ static void check(dv_plan_json *j, const dv_plan_root *root) {
     if (strcmp(newest, root->header.guid) != 0) dv_plan_json_fail(j, "does not lead to the plan that it is");
 }
 
-bool dv_plan_is_newer(dv_plan_json *j, int64_t version) {
-    static const char begin[] = "{\"v\":";
-    dv_plan_json ahead = *j;
-    if ((size_t)(j->end - j->at) < sizeof begin || memcmp(j->at, begin, sizeof begin - 1) != 0) {
-        return dv_plan_json_fail(j, "does not begin with its version");
-    }
-    ahead.at += sizeof begin - 1;
-    return dv_plan_json_integer(&ahead, 0, DV_PLAN_INTEGER_MAX) > version;
-}
-
 int dv_plan_root_parse(dv_plan_root *out, const char *text, size_t bytes, dv_plan_fault *fault) {
-    static const char *const names[] = {"v",         "generation", "guid",  "after", "epoch", "pzxid",
-                                        "reason",    "options",    "tag",   "set",   "items", "base",
-                                        "base_guid", "deltas",     "moved", "sum",   "asked"};
+    static const char *const names[] = {"v",       "generation", "guid",  "after", "epoch", "pzxid",     "reason",
+                                        "options", "tag",        "set",   "items", "base",  "base_guid", "deltas",
+                                        "moved",   "sum",        "asked", "loads", "wishes"};
     enum { COUNT = sizeof names / sizeof names[0] };
-    dv_plan_json_fields fields = {.names = names, .count = COUNT, .optional = UINT32_C(1) << (COUNT - 1)};
-    int64_t algorithm = DV_PLAN_ALGORITHM;
+    dv_plan_json_fields fields = {.names = names, .count = COUNT, .optional = UINT32_C(7) << (COUNT - 3)};
+    int64_t algorithm = DV_PLAN_BY_COUNT;
     dv_plan_json j;
     dv_plan_json_begin(&j, text, bytes);
     *out = (dv_plan_root){0};
@@ -235,7 +210,8 @@ int dv_plan_root_parse(dv_plan_root *out, const char *text, size_t bytes, dv_pla
     if (bytes > DV_PLAN_ROOT_BYTES_MAX) dv_plan_json_fail(&j, "is too long");
     for (int field; (field = dv_plan_json_field(&j, &fields)) >= 0;) take_field(&j, out, &algorithm, field);
     if (dv_plan_json_end(&j)) check(&j, out);
-    bool newer = j.error == 0 && algorithm > DV_PLAN_ALGORITHM;
+    out->header.is_balanced = algorithm == DV_PLAN_BALANCED;
+    bool newer = j.error == 0 && algorithm > DV_PLAN_BALANCED;
     if (j.error != 0 || newer) dv_plan_root_clear(out);
     return newer ? DIVVY_EUNSUPPORTED : dv_plan_fault_tell(&j, fault);
 }

@@ -39,6 +39,7 @@ static void free_text(const char *text) {
 
 static void free_node(dv_plan_node *node) {
     if (node->known) free_text(node->zone);
+    free_text(node->tags);
     free_text(node->node);
 }
 
@@ -67,6 +68,7 @@ static bool make_node(dv_plan_node *node, const char *name) {
     dv_member member = dv_member_parse(copy);
     *node = (dv_plan_node){.node = copy, .identifier = member.identifier, .tag = member.set, .zone = ""};
     node->has_options = member.max_moves >= 0 && member.round_timeout_ms >= 0;
+    node->can_balance = member.level >= DV_LEVEL_BALANCE;
     if (node->has_options) node->options = (dv_plan_options){(uint32_t)member.max_moves, member.round_timeout_ms};
     return true;
 }
@@ -161,13 +163,19 @@ static int by_key(const void *left, const void *right) {
 
 static void learn_from_member(dv_plan_node *node, const dv_plan_member *member) {
     assert(!node->known && node->czxid == 0);
-    char *zone = strdup(member->zone);
-    if (zone == NULL) return;
+    char *zone = strdup(member->zone), *tags = strdup(member->tags);
+    if (zone == NULL || tags == NULL) {
+        free(zone);
+        free(tags);
+        return;
+    }
     node->known = true;
     node->is_static = true;
     node->weight_unknown = !member->says_configured;
     node->weight = member->says_configured ? member->configured : member->weight;
     node->zone = zone;
+    node->tags = tags;
+    node->cap = member->cap;
     node->rejoin_delay_ms = member->rejoin_delay_ms;
 }
 
@@ -225,12 +233,20 @@ static int learn(void *context, const char *path, const dv_reply *reply, int64_t
     assert(!node->is_ghost && node->first_czxid == 0);
     dv_member_facts facts;
     if (!dv_member_data_parse(reply->data, reply->data_bytes, &facts)) return DIVVY_ENOMEM;
+    char *tags = strdup(facts.tags);
+    if (tags == NULL) {
+        free(facts.zone);
+        return DIVVY_ENOMEM;
+    }
     if (node->known) free_text(node->zone);
+    free_text(node->tags);
     node->known = true;
     node->is_static = facts.is_static && node->identifier[0] != '\0'; /* D31: that would be an empty key */
     node->weight = facts.weight;
     node->weight_unknown = false;
     node->zone = facts.zone;
+    node->tags = tags;
+    node->cap = facts.cap;
     node->rejoin_delay_ms = facts.rejoin_delay_ms;
     node->first_czxid = facts.first_czxid;
     node->czxid = reply->stat->czxid > 0 ? reply->stat->czxid : 1; /* 0 would be read again, and again. */

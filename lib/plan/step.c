@@ -5,26 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "divvy/assign.h"
 #include "divvy/error.h"
-
-typedef struct {
-    const dv_plan *previous; /* NULL: none that says anything */
-    const dv_plan_party *party;
-    const dv_plan_events *events;
-    dv_plan_claims claims;
-    dv_plan *next;
-    uint32_t reasons; /* a bit for each that has come up; the first of them is told. 0: members, options, tag and set
-                         are as before */
-} step;
-
-static void note(step *s, dv_plan_reason reason) {
-    s->reasons |= UINT32_C(1) << reason;
-}
+#include "plan/step_internal.h"
 
 /* ---- D12, D13: who is there ---- */
 
-static bool is_expired(const step *s, const dv_plan_member *m) {
+static bool is_expired(const dv_step *s, const dv_plan_member *m) {
     for (size_t n = 0; n < s->events->expired_count; n++) {
         const dv_plan_expiry *e = &s->events->expired[n];
         if (m->absent != 0 && e->absent == m->absent && strcmp(e->key, m->key) == 0) return true;
@@ -42,51 +28,53 @@ static int set_text(char **text, const char *to) {
 }
 
 /* D15: its weight is the plan's, but the configured one counts when it has changed. */
-static void update_weight(step *s, dv_plan_member *m, const dv_plan_node *node) {
+static void update_weight(dv_step *s, dv_plan_member *m, const dv_plan_node *node) {
     assert(m->is_static);
     if (node->weight_unknown) return;
     if (m->says_configured && m->configured != node->weight) {
         m->weight = node->weight;
-        note(s, node->weight == 0 ? DV_PLAN_DRAIN : DV_PLAN_WEIGHT);
+        dv_step_note(s, node->weight == 0 ? DV_PLAN_DRAIN : DV_PLAN_WEIGHT);
     }
     m->says_configured = true;
     m->configured = node->weight;
 }
 
 /* D12: what of a static member may be another after a restart. */
-static int update_from_node(step *s, dv_plan_member *m, const dv_plan_node *node) {
+static int update_from_node(dv_step *s, dv_plan_member *m, const dv_plan_node *node) {
     if (m->leaving[0] != '\0' && strcmp(m->leaving, node->node) != 0) {
         int error = set_text(&m->leaving, "");
         if (error < 0) return error;
         m->weight = node->weight; /* D14: it had left, so it is new */
-        note(s, DV_PLAN_JOIN);
+        dv_step_note(s, DV_PLAN_JOIN);
     }
-    if (m->absent != 0) note(s, DV_PLAN_ABSENCE);
+    if (m->absent != 0) dv_step_note(s, DV_PLAN_ABSENCE);
     m->absent = 0;
     if (!m->is_static) return 0;
     update_weight(s, m, node);
-    int changed = set_text(&m->zone, node->zone);
-    if (changed < 0) return changed;
-    if (changed || m->rejoin_delay_ms != node->rejoin_delay_ms) note(s, DV_PLAN_OPTIONS);
+    int zone = set_text(&m->zone, node->zone), tags = set_text(&m->tags, node->tags != NULL ? node->tags : "");
+    if (zone < 0 || tags < 0) return DIVVY_ENOMEM;
+    if (zone || tags || m->cap != node->cap || m->rejoin_delay_ms != node->rejoin_delay_ms)
+        dv_step_note(s, DV_PLAN_OPTIONS);
+    m->cap = node->cap;
     m->rejoin_delay_ms = node->rejoin_delay_ms;
     return 0;
 }
 
 /* Returns whether it stays in the plan though its node is not there. */
-static bool stays(step *s, dv_plan_member *m) {
+static bool stays(dv_step *s, dv_plan_member *m) {
     if (m->leaving[0] != '\0') return false; /* D14: it has left, and nothing of it is left to tell of */
     if (!m->is_static || m->rejoin_delay_ms == 0 || is_expired(s, m)) {
-        note(s, DV_PLAN_LOSS);
+        dv_step_note(s, DV_PLAN_LOSS);
         return false;
     }
     if (m->absent == 0) {
         m->absent = s->party->pzxid;
-        note(s, DV_PLAN_ABSENCE);
+        dv_step_note(s, DV_PLAN_ABSENCE);
     }
     return true;
 }
 
-static int match_members(step *s) {
+static int match_members(dv_step *s) {
     dv_plan *plan = s->next;
     size_t kept = 0, count = plan->member_count;
     int error = 0;
@@ -110,7 +98,7 @@ static int match_members(step *s) {
 }
 
 /* D11: the lowest slots that are free, in the order of keys. */
-static int add_new_members(step *s) {
+static int add_new_members(dv_step *s) {
     bool used[DV_PLAN_SLOTS] = {0};
     static char none[] = "";
     for (size_t m = 0; m < s->next->member_count; m++) used[s->next->members[m].slot] = true;
@@ -129,11 +117,13 @@ static int add_new_members(step *s) {
             .zone = (char *)(uintptr_t)claim->node->zone,
             .rejoin_delay_ms = claim->is_static ? claim->node->rejoin_delay_ms : 0,
             .leaving = none,
+            .tags = (char *)(uintptr_t)claim->node->tags,
+            .cap = claim->node->cap,
             .says_configured = says_configured,
             .configured = says_configured ? claim->node->weight : 0,
         };
         if (!dv_plan_add_member(s->next, &member)) return DIVVY_ENOMEM;
-        note(s, DV_PLAN_JOIN);
+        dv_step_note(s, DV_PLAN_JOIN);
     }
     dv_plan_sort_members(s->next);
     return 0;
@@ -141,7 +131,7 @@ static int add_new_members(step *s) {
 
 /* ---- D14, D15: a leave, a weight ---- */
 
-static int mark_leaving(step *s, const char *node) {
+static int mark_leaving(dv_step *s, const char *node) {
     for (size_t n = 0; n < s->claims.count; n++) {
         const dv_plan_claim *claim = &s->claims.claims[n];
         if (strcmp(claim->node->node, node) != 0) continue;
@@ -149,34 +139,34 @@ static int mark_leaving(step *s, const char *node) {
         assert(member != NULL);
         int changed = set_text(&member->leaving, node);
         if (changed < 0) return changed;
-        if (changed) note(s, DV_PLAN_LEAVE);
+        if (changed) dv_step_note(s, DV_PLAN_LEAVE);
     }
     return 0;
 }
 
-static void set_weight(step *s, const dv_plan_weight *w) {
+static void set_weight(dv_step *s, const dv_plan_weight *w) {
     for (size_t m = 0; m < s->next->member_count; m++) {
         dv_plan_member *member = &s->next->members[m];
         if (strcmp(member->key, w->key) != 0 || member->weight == w->weight) continue;
         member->weight = w->weight;
-        note(s, w->weight == 0 ? DV_PLAN_DRAIN : DV_PLAN_WEIGHT);
+        dv_step_note(s, w->weight == 0 ? DV_PLAN_DRAIN : DV_PLAN_WEIGHT);
     }
 }
 
 /* ---- D16: which options ---- */
 
-static void choose_options(step *s) {
+static void choose_options(dv_step *s) {
     dv_plan_options options = s->next->header.options;
-    dv_plan_agree_options(s->party, &options);
+    dv_plan_agree_options(s->next, s->party, &options);
     if (dv_plan_options_equal(&options, &s->next->header.options)) return;
     s->next->header.options = options;
-    note(s, DV_PLAN_OPTIONS);
+    dv_step_note(s, DV_PLAN_OPTIONS);
 }
 
 /* ---- D17: which items ---- */
 
 /* Both are sorted, so that one walk finds where the old items are among the new. */
-static int replace_set(step *s, dv_plan_set *set) {
+static int replace_set(dv_step *s, dv_plan_set *set) {
     dv_plan *plan = s->next;
     uint32_t *owners = malloc((set->count + 1) * sizeof *owners);
     if (owners == NULL) return DIVVY_ENOMEM;
@@ -194,26 +184,31 @@ static int replace_set(step *s, dv_plan_set *set) {
     }
     assert(kept <= pending);
     plan->moved_count = kept;
+    int error = dv_step_replace_loads(plan, set);
+    if (error != 0) {
+        free(owners);
+        return error;
+    }
     free(plan->owners);
     plan->owners = owners;
     dv_plan_set_ref(set);
     dv_plan_set_unref(plan->set);
     plan->set = set;
-    note(s, DV_PLAN_SET);
+    dv_step_note(s, DV_PLAN_SET);
     return 0;
 }
 
-static int choose_set(step *s) {
+static int choose_set(dv_step *s) {
     dv_plan_set *own = s->party->set, *chosen = s->events->set;
     dv_plan_header *h = &s->next->header;
     int64_t asked_at = s->previous != NULL ? dv_plan_asked_at(s->previous, s->party) : 0;
     if (own != NULL && own->crc != h->tag && dv_plan_all_carry(s->party, own->crc)) {
         h->tag = own->crc;
-        note(s, DV_PLAN_SET);
+        dv_step_note(s, DV_PLAN_SET);
         if (chosen == NULL) chosen = own;
     } else if (dv_plan_returns_to_tag(s->previous, s->party, NULL) == DV_PLAN_NEXT) {
         if (chosen == NULL) chosen = own;
-        note(s, DV_PLAN_SET); /* If they are requested once more, the next step has to know. */
+        dv_step_note(s, DV_PLAN_SET); /* If they are requested once more, the next step has to know. */
     }
     bool other = chosen != NULL && !dv_plan_set_equal(chosen, s->next->set);
     int error = other ? replace_set(s, chosen) : 0;
@@ -222,155 +217,10 @@ static int choose_set(step *s) {
     return error;
 }
 
-/* ---- D18, D19: who gets what ---- */
-
-/* A member that is gone or leaves owns nothing. */
-static void orphan_items(dv_plan *plan) {
-    bool owns[DV_PLAN_SLOTS] = {0};
-    for (size_t m = 0; m < plan->member_count; m++) {
-        owns[plan->members[m].slot] = plan->members[m].leaving[0] == '\0';
-    }
-    for (size_t i = 0; i < plan->set->count; i++) {
-        if (plan->owners[i] != DV_PLAN_NO_SLOT && !owns[plan->owners[i]]) plan->owners[i] = DV_PLAN_NO_SLOT;
-    }
-}
-
-/* D19: leaves in the list the items of the round before that are still on their way. */
-static void keep_moved(const step *s) {
-    dv_plan *plan = s->next;
-    bool over = s->events->round_over != NULL && s->previous != NULL &&
-                strcmp(s->events->round_over, s->previous->header.guid) == 0;
-    if (over || plan->header.options.max_moves == 0) plan->moved_count = 0;
-    size_t kept = 0;
-    for (size_t n = 0; n < plan->moved_count; n++) {
-        if (plan->owners[plan->moved[n]] != DV_PLAN_NO_SLOT) plan->moved[kept++] = plan->moved[n];
-    }
-    assert(kept <= plan->moved_count);
-    plan->moved_count = kept;
-}
-
-/* The members and the items of one deal. */
-typedef struct {
-    divvy_member *members;
-    uint32_t *slots; /* of the members */
-    size_t member_count;
-    const char **items;
-    uint32_t *places; /* of the items, among the plan's */
-    uint32_t *owners; /* of the items: indices of members */
-    size_t item_count;
-} table;
-
-static void table_free(table *t) {
-    free(t->members);
-    free(t->slots);
-    free((void *)t->items);
-    free(t->places);
-    free(t->owners);
-}
-
-static bool takes_part(const dv_plan_member *m, bool absent_too) {
-    return m->leaving[0] == '\0' && (absent_too || m->absent == 0);
-}
-
-/* Lays out all who take part, and the items that nobody else has. */
-static bool table_lay(table *t, const dv_plan *plan, bool absent_too) {
-    enum { OUTSIDE = UINT32_MAX - 1 };
-    uint32_t index_of[DV_PLAN_SLOTS];
-    size_t members = plan->member_count + 1, items = plan->set->count + 1;
-    *t = (table){.members = calloc(members, sizeof *t->members),
-                 .slots = calloc(members, sizeof *t->slots),
-                 .items = (const char **)calloc(items, sizeof *t->items),
-                 .places = calloc(items, sizeof *t->places),
-                 .owners = calloc(items, sizeof *t->owners)};
-    if (!t->members || !t->slots || !t->items || !t->places || !t->owners) return false;
-    for (size_t n = 0; n < DV_PLAN_SLOTS; n++) index_of[n] = OUTSIDE;
-    for (size_t n = 0; n < plan->member_count; n++) {
-        const dv_plan_member *m = &plan->members[n];
-        if (!takes_part(m, absent_too)) continue;
-        index_of[m->slot] = (uint32_t)t->member_count;
-        t->slots[t->member_count] = m->slot;
-        t->members[t->member_count++] = (divvy_member){m->key, m->weight, m->zone};
-    }
-    for (size_t i = 0; i < plan->set->count; i++) {
-        uint32_t slot = plan->owners[i];
-        uint32_t owner = slot == DV_PLAN_NO_SLOT ? UINT32_MAX : index_of[slot];
-        if (owner == OUTSIDE) continue;
-        t->items[t->item_count] = plan->set->names[i];
-        t->places[t->item_count] = (uint32_t)i;
-        t->owners[t->item_count++] = owner;
-    }
-    return true;
-}
-
-static int table_assign(table *t, uint32_t max_moves, bool keep_all) {
-    divvy_sticky_options options = DIVVY_STICKY_OPTIONS_INIT;
-    options.max_moves = max_moves;
-    options.spread_zones = 1;
-    options.keep_all = keep_all;
-    int error =
-        divvy_assign_sticky(t->members, t->member_count, t->items, t->item_count, t->owners, &options, t->owners);
-    assert(error == 0 || error == DIVVY_ENOMEM);
-    return error;
-}
-
-/* D19: lists in the plan the items that are about to get another owner. */
-static int list_moved(const table *t, dv_plan *plan) {
-    uint32_t *moved = malloc(DV_PLAN_MOVED_MAX * sizeof *moved);
-    if (moved == NULL) return DIVVY_ENOMEM;
-    free(plan->moved);
-    plan->moved = moved;
-    assert(plan->moved_count == 0);
-    for (size_t n = 0; n < t->item_count && plan->moved_count < DV_PLAN_MOVED_MAX; n++) {
-        uint32_t before = plan->owners[t->places[n]];
-        if (before != DV_PLAN_NO_SLOT && before != t->slots[t->owners[n]]) moved[plan->moved_count++] = t->places[n];
-    }
-    return 0;
-}
-
-static bool table_differs(const table *t, const dv_plan *plan) {
-    for (size_t n = 0; n < t->item_count; n++) {
-        if (t->slots[t->owners[n]] != plan->owners[t->places[n]]) return true;
-    }
-    return false;
-}
-
-/* D18: returns in *balanced whether no item would move were the absent here. Without them the shares of the others may
- * round otherwise, so that restarts would move items. */
-static int balanced_with_absent(const dv_plan *plan, bool *balanced) {
-    table t;
-    int error = table_lay(&t, plan, true) ? table_assign(&t, 0, false) : DIVVY_ENOMEM;
-    *balanced = error == 0 && !table_differs(&t, plan);
-    table_free(&t);
-    return error;
-}
-
-/* Gives items new owners where it must; while the plan lists moved items, only those that have none. */
-static int deal(dv_plan *plan) {
-    uint32_t max_moves = plan->header.options.max_moves;
-    bool is_open = plan->moved_count > 0;
-    size_t taking_part = 0, absent = 0;
-    for (size_t m = 0; m < plan->member_count; m++) {
-        taking_part += takes_part(&plan->members[m], false);
-        absent += plan->members[m].absent != 0;
-    }
-    if (taking_part == 0) return 0; /* what has no owner waits */
-    if (absent > 0) {
-        bool balanced;
-        int error = balanced_with_absent(plan, &balanced);
-        if (error != 0 || balanced) return error;
-    }
-    table t;
-    int error = table_lay(&t, plan, false) ? table_assign(&t, max_moves, is_open) : DIVVY_ENOMEM;
-    if (error == 0 && !is_open && max_moves > 0) error = list_moved(&t, plan);
-    for (size_t n = 0; error == 0 && n < t.item_count; n++) plan->owners[t.places[n]] = t.slots[t.owners[n]];
-    table_free(&t);
-    return error;
-}
-
 /* ---- the step ---- */
 
 /* D10: who owns what before there is a plan is what the writer followed. */
-static int take_first_owners(step *s) {
+static int take_first_owners(dv_step *s) {
     assert(!s->previous);
     const uint32_t *owners = s->party->owners;
     if (owners == NULL || !dv_plan_set_equal(s->next->set, s->party->set)) return 0;
@@ -401,20 +251,22 @@ static dv_plan *first_plan(const dv_plan *previous, const dv_plan_party *party) 
     return plan;
 }
 
-static int compute(step *s) {
+static int compute(dv_step *s) {
     int error = match_members(s);
     if (error != 0) return error;
-    orphan_items(s->next); /* before their slots are another's */
+    dv_step_orphan_items(s->next); /* before their slots are another's */
     error = add_new_members(s);
     if (error == 0 && s->previous == NULL) error = take_first_owners(s);
     if (error == 0 && s->events->weight.key != NULL) set_weight(s, &s->events->weight);
     if (error == 0 && s->events->leaving != NULL) error = mark_leaving(s, s->events->leaving);
+    if (error == 0) error = dv_step_take_wishes(s);
     if (error != 0) return error;
-    orphan_items(s->next);
+    dv_step_orphan_items(s->next);
+    dv_step_choose_algorithm(s);
     choose_options(s);
     error = choose_set(s);
-    keep_moved(s);
-    return error != 0 ? error : deal(s->next);
+    dv_step_keep_moved(s);
+    return error != 0 ? error : dv_step_deal(s);
 }
 
 /* Returns whether an item changes its owner. D20: where nothing changes there is nothing to write. */
@@ -422,7 +274,7 @@ static bool owners_differ(const dv_plan *a, const dv_plan *b) {
     return a->set->count > 0 && memcmp(a->owners, b->owners, a->set->count * sizeof *a->owners) != 0;
 }
 
-static dv_plan_reason first_reason(const step *s) {
+static dv_plan_reason first_reason(const dv_step *s) {
     int reason = 0;
     while (reason < DV_PLAN_ROUND && !(s->reasons & UINT32_C(1) << reason)) reason++;
     return (dv_plan_reason)reason;
@@ -450,7 +302,7 @@ int dv_plan_step(dv_plan **next, const dv_plan *previous, const dv_plan_party *p
     if (previous != NULL && is_later(previous, party)) return DV_PLAN_NOTHING;
     const dv_plan *from = previous != NULL && previous->header.generation > 0 ? previous : NULL;
     if (from == NULL && party->set == NULL) return DV_PLAN_NOTHING;
-    step s = {.previous = from, .party = party, .events = events != NULL ? events : &no_events};
+    dv_step s = {.previous = from, .party = party, .events = events != NULL ? events : &no_events};
     int error = dv_plan_claims_make(&s.claims, from, party, NULL);
     if (error != 0) return error;
     if (s.claims.asks || dv_plan_returns_to_tag(from, party, NULL) == DV_PLAN_ASK) {
@@ -458,12 +310,13 @@ int dv_plan_step(dv_plan **next, const dv_plan *previous, const dv_plan_party *p
         return DV_PLAN_ASK;
     }
     s.next = from != NULL ? dv_plan_copy(from) : first_plan(previous, party);
-    if (from == NULL) note(&s, DV_PLAN_CREATE);
+    if (from == NULL) dv_step_note(&s, DV_PLAN_CREATE);
     error = s.next != NULL ? compute(&s) : DIVVY_ENOMEM;
     free(s.claims.claims);
     bool differs = error == 0 && (s.reasons != 0 || owners_differ(from, s.next));
     if (differs) {
         dv_plan_follows(s.next, previous, party, first_reason(&s));
+        if (s.events->told != NULL) dv_step_tell(s.next, s.events->told);
         *next = s.next;
         return DV_PLAN_NEXT;
     }

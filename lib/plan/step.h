@@ -5,7 +5,9 @@
 #ifndef DV_PLAN_STEP_H
 #define DV_PLAN_STEP_H
 
+#include "plan/loads.h"
 #include "plan/party.h"
+#include "plan/wish.h"
 
 typedef struct {
     const char *key;
@@ -24,6 +26,10 @@ typedef struct {
     dv_plan_weight weight;  /* key NULL: none */
     const char *leaving;    /* a node; NULL: none */
     dv_plan_set *set;       /* instead of the one that is dealt; NULL: no other */
+    const dv_wish_event *wishes; /* what an operator asks for (D48) */
+    size_t wish_count;
+    const char *told;       /* what these events are, in words, for the history (D44); NULL: nothing to tell */
+    dv_loads *loads;        /* by item of the plan's set; DV_CLASS_NONE: the plan's class stays; NULL: none (D50) */
     const char *round_over; /* guid of the plan whose moved items all have their new owners, or took too long */
 } dv_plan_events;
 

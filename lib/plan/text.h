@@ -25,7 +25,8 @@
 
 enum {
     DV_PLAN_VERSION = 1,
-    DV_PLAN_ALGORITHM = 1, /* A6 to A8: the sticky deal */
+    DV_PLAN_BY_COUNT = 1, /* algorithms: A6 to A8, the sticky deal */
+    DV_PLAN_BALANCED = 2, /* also loads, wishes, tags and caps (D48) */
     DV_PLAN_ROOT_BYTES_MAX = 200000,
     DV_PLAN_INLINE_ROOT_BYTES = 8 * 1024, /* up to here parts are inline */
     DV_PLAN_CHUNK_BYTES = 200000,
@@ -71,7 +72,9 @@ typedef struct {
     int64_t absent;       /* the party's pzxid when it was found to be; 0: present */
     char *leaving;        /* the node of it that leaves; "": none does */
     bool says_configured; /* the next is said, as a writer of this release does of static members */
-    uint32_t configured;  /* the weight that its node came with last (D15); the sum leaves it out */
+    uint32_t configured;  /* the weight that its node came with last (D15); the sum leaves out it, and what follows */
+    char *tags;           /* that it has, sorted, with commas between; "": none */
+    uint32_t cap;         /* the most items that it takes; 0: no limit */
 } dv_plan_member;
 
 /* The reason why a plan was written; the texts are those of the root, in this order. */
@@ -83,8 +86,10 @@ typedef enum {
     DV_PLAN_JOIN,
     DV_PLAN_DRAIN,
     DV_PLAN_WEIGHT,
+    DV_PLAN_OPERATOR,
     DV_PLAN_OPTIONS,
     DV_PLAN_ABSENCE,
+    DV_PLAN_LOAD,
     DV_PLAN_ROUND,
     DV_PLAN_REASONS
 } dv_plan_reason;
@@ -101,10 +106,16 @@ typedef struct {
     char epoch[DV_GUID_BYTES]; /* P/plan/<epoch> stands as long as this P/plan does */
     int64_t pzxid;             /* the party's that it was made for */
     dv_plan_reason reason;
+    bool is_balanced; /* D48: loads, wishes, tags and caps are in force */
     dv_plan_options options;
     uint32_t tag;  /* adopted_tag */
     int64_t asked; /* the pzxid of the party for which other items than the tag's were requested; 0: not said (D17) */
 } dv_plan_header;
+
+typedef struct dv_loads dv_loads;   /* plan/loads.h */
+typedef struct dv_wishes dv_wishes; /* plan/wish.h */
+
+enum { DV_PLAN_TOLD_BYTES = 256 };
 
 typedef struct {
     dv_plan_header header;
@@ -115,6 +126,9 @@ typedef struct {
     uint32_t *owners; /* a slot, or DV_PLAN_NO_SLOT, for each item */
     uint32_t *moved;  /* items that wait for their new owners, ascending */
     size_t moved_count;
+    dv_loads *loads;               /* NULL: nobody ever reported one */
+    dv_wishes *wishes;             /* NULL: nobody ever asked for anything */
+    char told[DV_PLAN_TOLD_BYTES]; /* of a plan that the step made: what it did for whom, for the history only */
 } dv_plan;
 
 /* Makes a set of sorted, distinct names, which are copied. Returns NULL when an allocation fails. */
@@ -170,12 +184,19 @@ typedef struct {
     uint32_t *moved;
     size_t moved_count;
     uint32_t sum;
+    dv_plan_part loads, wishes; /* neither text nor chunks: the root does not have it */
 } dv_plan_root;
 
 void dv_plan_root_clear(dv_plan_root *root);
 void dv_plan_part_clear(dv_plan_part *part);
 /* Returns 0 or DIVVY_ENOMEM. */
 int dv_plan_part_copy(dv_plan_part *to, const dv_plan_part *from);
+/* Returns whether the root has it. */
+static inline bool dv_plan_part_is_there(const dv_plan_part *part) {
+    return part->text != NULL || part->chunk_count > 0;
+}
+/* Returns whether both are the same text, in the root or in the same chunks. */
+bool dv_plan_part_equal(const dv_plan_part *a, const dv_plan_part *b);
 
 /* ---- printing ---- */
 

@@ -272,7 +272,7 @@ TEST(test_newer) {
     dv_plan_text text;
     size_t bytes;
     print_whole(&text, plan);
-    char *other = replaced(&text, "\"algorithm\":1", "\"algorithm\":2", &bytes);
+    char *other = replaced(&text, "\"algorithm\":1", "\"algorithm\":3", &bytes);
     assert_int_equal(read_whole(&read, other, bytes, NULL), DIVVY_EUNSUPPORTED);
     free(other);
     free(text.bytes);

@@ -102,7 +102,7 @@ TEST(test_scarce_learn) {
         scarce_after = -1;
         learnt = node_at(0)->known;
     }
-    assert_int_equal(failures, 4); /* two tables, the zone, and once nothing */
+    assert_int_equal(failures, 5); /* two tables, the zone, the tags, and once nothing */
     dv_plan_free(plan);
 }
 

@@ -101,7 +101,7 @@ void dv_ledger_child(dv_ledger *ledger, const dv_child_event *event) {
 static bool is_of_plan(int reason) {
     return reason == DIVVY_REASON_MEMBERS || reason == DIVVY_REASON_JOIN || reason == DIVVY_REASON_LEAVE ||
            reason == DIVVY_REASON_LOSS || reason == DIVVY_REASON_WEIGHT || reason == DIVVY_REASON_SET ||
-           reason == DIVVY_REASON_DRAIN;
+           reason == DIVVY_REASON_DRAIN || reason == DIVVY_REASON_OPERATOR || reason == DIVVY_REASON_LOAD;
 }
 
 /* The state to which a change of items belongs. It is told before its state is; and what is lost otherwise than by

@@ -1,0 +1,341 @@
+/* The step's deal, by count or by load: docs/protocol.md, D18, D19, D48, D50. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "assign/balance.h"
+#include "divvy/assign.h"
+#include "divvy/error.h"
+#include "plan/step_internal.h"
+#include "plan/table.h"
+
+enum { ROUND_PART = 20 }; /* D50: a round by load moves one in so many items at most, where nothing else is said */
+
+static const double imbalance_usual = 0.2;
+
+/* A member that is gone or leaves owns nothing. */
+void dv_step_orphan_items(dv_plan *plan) {
+    bool owns[DV_PLAN_SLOTS] = {0};
+    for (size_t m = 0; m < plan->member_count; m++) {
+        owns[plan->members[m].slot] = plan->members[m].leaving[0] == '\0';
+    }
+    for (size_t i = 0; i < plan->set->count; i++) {
+        if (plan->owners[i] != DV_PLAN_NO_SLOT && !owns[plan->owners[i]]) plan->owners[i] = DV_PLAN_NO_SLOT;
+    }
+}
+
+/* D19: a round by load is listed though no max_moves limits it. */
+void dv_step_keep_moved(const dv_step *s) {
+    dv_plan *plan = s->next;
+    bool over = s->events->round_over != NULL && s->previous != NULL &&
+                strcmp(s->events->round_over, s->previous->header.guid) == 0;
+    if (over || (plan->header.options.max_moves == 0 && !plan->header.is_balanced)) plan->moved_count = 0;
+    size_t kept = 0;
+    for (size_t n = 0; n < plan->moved_count; n++) {
+        if (plan->owners[plan->moved[n]] != DV_PLAN_NO_SLOT) plan->moved[kept++] = plan->moved[n];
+    }
+    assert(kept <= plan->moved_count);
+    plan->moved_count = kept;
+}
+
+/* ---- one deal ---- */
+
+typedef struct {
+    dv_plan *plan;
+    uint8_t *holds;     /* by item */
+    uint32_t *before;   /* by item: its owner before the deal, pins and pauses done */
+    bool by_load;       /* the plan has loads */
+    bool is_open;       /* a round is under way: nothing is taken from anybody */
+    bool begins;        /* A10: members or weights have changed */
+    uint32_t max_moves; /* 0: no limit */
+    dv_balance_result result;
+} deal;
+
+static bool has_changed(const dv_step *s) {
+    uint32_t changes = UINT32_C(1) << DV_PLAN_JOIN | UINT32_C(1) << DV_PLAN_DRAIN | UINT32_C(1) << DV_PLAN_WEIGHT;
+    return (s->reasons & changes) != 0;
+}
+
+/* Returns whether A6 to A8 alone can deal: items are counted, and each may go to anybody. */
+static bool is_plain(const deal *d) {
+    const dv_plan *plan = d->plan;
+    if (!plan->header.is_balanced) return true;
+    bool plain = !d->by_load && !dv_wishes_need_tags(plan->wishes);
+    for (size_t n = 0; plain && n < plan->member_count; n++) plain = plan->members[n].cap == 0;
+    return plain;
+}
+
+static int assign_plainly(const deal *d, dv_plan_table *t) {
+    divvy_sticky_options options = DIVVY_STICKY_OPTIONS_INIT;
+    options.max_moves = d->max_moves;
+    options.spread_zones = 1;
+    options.keep_all = d->is_open;
+    int error =
+        divvy_assign_sticky(t->members, t->member_count, t->items, t->item_count, t->owners, &options, t->owners);
+    assert(error == 0 || error == DIVVY_ENOMEM);
+    return error;
+}
+
+static int assign_balanced(deal *d, dv_plan_table *t) {
+    const dv_balance_options options = {
+        .by_count = !d->by_load,
+        .keep_all = d->is_open,
+        .begins = d->begins,
+        .max_moves = d->max_moves,
+        .imbalance = dv_wishes_number(d->plan->wishes, "imbalance-max", imbalance_usual, 100),
+    };
+    dv_plan_balance b;
+    int error = dv_plan_balance_lay(&b, t, d->plan, d->holds) ? 0 : DIVVY_ENOMEM;
+    if (error == 0)
+        error = dv_balance_deal(b.members, t->member_count, b.items, t->item_count, &options, t->owners, &d->result);
+    dv_plan_balance_free(&b);
+    return error;
+}
+
+/* Deals once, and leaves the outcome in the table. */
+static int deal_into(deal *d, dv_plan_table *t, bool absent_too) {
+    bool plain = is_plain(d);
+    if (!dv_plan_table_lay(t, d->plan, absent_too, d->holds, plain)) return DIVVY_ENOMEM;
+    return plain ? assign_plainly(d, t) : assign_balanced(d, t);
+}
+
+/* D18: returns in *balanced whether no item would move were the absent here. Without them the shares of the others may
+ * round otherwise, so that restarts would move items. */
+static int balanced_with_absent(const deal *d, bool *balanced) {
+    deal rehearsal = *d;
+    rehearsal.max_moves = 0;
+    rehearsal.is_open = false;
+    dv_plan_table t;
+    int error = deal_into(&rehearsal, &t, true);
+    *balanced = error == 0 && !dv_plan_table_differs(&t, d->plan);
+    dv_plan_table_free(&t);
+    return error;
+}
+
+/* D19: lists in the plan the items that are about to get another owner. */
+static int list_moved(const dv_plan_table *t, dv_plan *plan) {
+    uint32_t *moved = malloc(DV_PLAN_MOVED_MAX * sizeof *moved);
+    if (moved == NULL) return DIVVY_ENOMEM;
+    free(plan->moved);
+    plan->moved = moved;
+    assert(plan->moved_count == 0);
+    for (size_t n = 0; n < t->item_count && plan->moved_count < DV_PLAN_MOVED_MAX; n++) {
+        uint32_t before = plan->owners[t->places[n]], after = dv_plan_table_owner(t, n);
+        if (before != DV_PLAN_NO_SLOT && after != DV_PLAN_NO_SLOT && before != after)
+            moved[plan->moved_count++] = t->places[n];
+    }
+    return 0;
+}
+
+static uint32_t moves_allowed(const deal *d) {
+    uint32_t set = d->plan->header.options.max_moves;
+    if (set > 0 || !d->by_load || d->begins) return set;
+    size_t part = d->plan->set->count / ROUND_PART;
+    return part > DV_PLAN_MOVED_MAX ? DV_PLAN_MOVED_MAX : part > 0 ? (uint32_t)part : 1;
+}
+
+/* Gives items new owners where it must; while the plan lists moved items, only those that have none. */
+static int deal_out(deal *d) {
+    dv_plan *plan = d->plan;
+    size_t taking_part = 0, absent = 0;
+    for (size_t m = 0; m < plan->member_count; m++) {
+        taking_part += dv_step_takes_part(&plan->members[m], false);
+        absent += plan->members[m].absent != 0;
+    }
+    if (taking_part == 0) return 0; /* what has no owner waits */
+    d->max_moves = moves_allowed(d);
+    if (absent > 0) {
+        bool balanced;
+        int error = balanced_with_absent(d, &balanced);
+        if (error != 0 || balanced) return error;
+    }
+    dv_plan_table t;
+    int error = deal_into(d, &t, false);
+    if (error == 0 && !d->is_open && d->max_moves > 0) error = list_moved(&t, plan);
+    for (size_t n = 0; error == 0 && n < t.item_count; n++) plan->owners[t.places[n]] = dv_plan_table_owner(&t, n);
+    dv_plan_table_free(&t);
+    return error;
+}
+
+/* ---- D50: loads that come ---- */
+
+/* Returns the plan's loads with what a report brings, not shared yet; or NULL. Another unit takes the place of all. */
+static dv_loads *merge(const dv_loads *known, const dv_loads *report) {
+    dv_loads *merged = dv_loads_make(report->unit, report->count);
+    if (merged == NULL) return NULL;
+    bool same_unit = known != NULL && strcmp(known->unit, report->unit) == 0;
+    assert(!same_unit || known->count == report->count);
+    for (size_t i = 0; i < report->count; i++) {
+        merged->classes[i] = report->classes[i];
+        if (same_unit && report->classes[i] == DV_CLASS_NONE) merged->classes[i] = known->classes[i];
+    }
+    for (size_t g = 0; same_unit && g < known->giver_count; g++) {
+        const dv_load_giver *giver = &known->givers[g];
+        if (dv_loads_add_giver(merged, giver->from, giver->permille, giver->items, giver->count)) continue;
+        dv_loads_unref(merged);
+        return NULL;
+    }
+    return merged;
+}
+
+/* Returns in *differs whether a member's load by these loads is another than by the plan's, by more than the tenth of a
+ * share. */
+static int drifts(const deal *d, dv_loads *loads, bool *differs) {
+    dv_plan *plan = d->plan;
+    dv_loads *own = plan->loads;
+    double *now = dv_plan_shares(plan), *then = NULL;
+    plan->loads = loads;
+    then = dv_plan_shares(plan);
+    plan->loads = own;
+    *differs = false;
+    for (size_t n = 0; now != NULL && then != NULL && n < plan->member_count; n++) {
+        double difference = now[n] - then[n];
+        *differs = *differs || difference > 0.1 || difference < -0.1;
+    }
+    int error = now != NULL && then != NULL ? 0 : DIVVY_ENOMEM;
+    free(now);
+    free(then);
+    return error;
+}
+
+/* What the step's loads stand on: those before it, to be put back. */
+static int take_loads(dv_step *s, deal *d, dv_loads **before) {
+    dv_plan *plan = s->next;
+    dv_loads *report = s->events->loads;
+    *before = dv_loads_ref(plan->loads);
+    bool taken = report != NULL && plan->header.is_balanced && !d->is_open && report->count == plan->set->count;
+    if (!taken) return 0;
+    dv_loads *merged = merge(plan->loads, report);
+    if (merged == NULL) return DIVVY_ENOMEM;
+    dv_loads_unref(plan->loads);
+    plan->loads = merged;
+    return 0;
+}
+
+/* Loads alone are worth a plan if items move for them, if they are the first, or if they drift. */
+static int judge_loads(dv_step *s, deal *d, dv_loads *before) {
+    dv_plan *plan = s->next;
+    if (plan->loads == before || memcmp(d->before, plan->owners, plan->set->count * sizeof *d->before) != 0) {
+        if (plan->loads != before) dv_step_note(s, DV_PLAN_LOAD);
+        return 0;
+    }
+    bool worth = before == NULL || strcmp(before->unit, plan->loads->unit) != 0 || s->reasons != 0;
+    int error = worth ? 0 : drifts(d, before, &worth);
+    if (error != 0) return error;
+    if (worth) {
+        dv_step_note(s, DV_PLAN_LOAD);
+        return 0;
+    }
+    dv_loads_unref(plan->loads);
+    plan->loads = dv_loads_ref(before);
+    return 0;
+}
+
+/* ---- what moved for load ---- */
+
+/* A copy of the plan's loads without givers, not shared. */
+static dv_loads *loads_alone(const dv_loads *loads) {
+    dv_loads *copy = dv_loads_make(loads->unit, loads->count);
+    if (copy != NULL) memcpy(copy->classes, loads->classes, loads->count);
+    return copy;
+}
+
+/* P2: the identifier of a node's name follows its first '-'. */
+static const char *identifier_of(const dv_plan_member *m) {
+    const char *dash = m->is_static ? NULL : strchr(m->key, '-');
+    return dash != NULL && dash[1] != '\0' ? dash + 1 : m->key;
+}
+
+/* Adds a member to those that gave for load, if it did. Returns how many items that were; SIZE_MAX: out of memory. */
+static size_t tell_giver(const deal *d, dv_loads *loads, const dv_plan_member *m, double share, uint32_t *items) {
+    const dv_plan *plan = d->plan;
+    size_t count = 0;
+    for (size_t i = 0; i < plan->set->count; i++) {
+        bool gave = d->before[i] == m->slot && plan->owners[i] != m->slot && plan->owners[i] != DV_PLAN_NO_SLOT;
+        if (gave) items[count++] = (uint32_t)i;
+    }
+    uint32_t permille = share * 1000 < DV_LOAD_PERMILLE_MAX ? (uint32_t)(share * 1000) : DV_LOAD_PERMILLE_MAX;
+    if (count > 0 && !dv_loads_add_giver(loads, identifier_of(m), permille, items, count)) return SIZE_MAX;
+    return count;
+}
+
+/* D49: notes who gave items for load, by the shares before. */
+static int tell_givers(deal *d, const double *shares) {
+    dv_plan *plan = d->plan;
+    dv_loads *loads = loads_alone(plan->loads);
+    uint32_t *items = malloc((plan->set->count + 1) * sizeof *items);
+    bool complete = loads != NULL && items != NULL;
+    size_t moved = 0;
+    double worst = 0;
+    const dv_plan_member *fullest = NULL;
+    for (size_t n = 0; complete && n < plan->member_count; n++) {
+        const dv_plan_member *m = &plan->members[n];
+        if (!dv_step_takes_part(m, false) || m->weight == 0) continue;
+        size_t gave = tell_giver(d, loads, m, shares[n], items);
+        complete = gave != SIZE_MAX;
+        if (gave > 0 && (fullest == NULL || shares[n] > worst)) {
+            worst = shares[n];
+            fullest = m;
+        }
+        moved += complete ? gave : 0;
+    }
+    free(items);
+    if (!complete) {
+        dv_loads_unref(loads);
+        return DIVVY_ENOMEM;
+    }
+    dv_loads_unref(plan->loads);
+    plan->loads = loads;
+    if (fullest != NULL && plan->told[0] == '\0')
+        snprintf(plan->told, sizeof plan->told, "%zu items moved for load: %.100s was at %.2f of its share", moved,
+                 identifier_of(fullest), worst);
+    return 0;
+}
+
+static int run(dv_step *s, deal *d) {
+    dv_plan *plan = s->next;
+    dv_loads *before;
+    double *shares = NULL;
+    int error = take_loads(s, d, &before);
+    d->by_load = plan->header.is_balanced && plan->loads != NULL;
+    if (error == 0 && d->by_load && !d->begins && (shares = dv_plan_shares(plan)) == NULL) error = DIVVY_ENOMEM;
+    if (error == 0) error = deal_out(d);
+    if (error == 0) error = judge_loads(s, d, before);
+    if (error == 0 && shares != NULL && d->result.moves_by_load > 0) error = tell_givers(d, shares);
+    free(shares);
+    dv_loads_unref(before);
+    return error;
+}
+
+int dv_step_deal(dv_step *s) {
+    dv_plan *plan = s->next;
+    size_t count = plan->set->count;
+    deal d = {.plan = plan, .begins = has_changed(s), .is_open = plan->moved_count > 0};
+    d.holds = calloc(count + 1, sizeof *d.holds);
+    d.before = malloc((count + 1) * sizeof *d.before);
+    int error = d.holds != NULL && d.before != NULL ? 0 : DIVVY_ENOMEM;
+    if (error == 0 && plan->header.is_balanced) dv_step_place(plan, d.holds);
+    if (error == 0 && count > 0) memcpy(d.before, plan->owners, count * sizeof *d.before);
+    if (error == 0) error = run(s, &d);
+    plan->header.is_balanced = plan->header.is_balanced && dv_step_needs_balance(plan);
+    free(d.holds);
+    free(d.before);
+    return error;
+}
+
+int dv_step_replace_loads(dv_plan *plan, const dv_plan_set *set) {
+    const dv_loads *old = plan->loads;
+    if (old == NULL) return 0;
+    dv_loads *loads = dv_loads_make(old->unit, set->count);
+    if (loads == NULL) return DIVVY_ENOMEM;
+    size_t at = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        int order = 1;
+        while (at < plan->set->count && (order = strcmp(plan->set->names[at], set->names[i])) < 0) at++;
+        if (at < plan->set->count && order == 0) loads->classes[i] = old->classes[at];
+    }
+    dv_loads_unref(plan->loads);
+    plan->loads = loads;
+    return 0;
+}

@@ -1,0 +1,157 @@
+/* The step's part for what operators ask: docs/protocol.md, D48. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "divvy/error.h"
+#include "plan/step_internal.h"
+#include "znode/path.h"
+
+/* ---- whom and what a wish names ---- */
+
+/* Returns the index of an item of the plan, or SIZE_MAX. */
+static size_t find_item(const dv_plan *plan, const char *name) {
+    size_t low = 0, high = plan->set->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(name, plan->set->names[middle]);
+        if (order == 0) return middle;
+        if (order > 0) low = middle + 1;
+        else high = middle;
+    }
+    return SIZE_MAX;
+}
+
+static const dv_plan_member *find_key(const dv_plan *plan, const char *key) {
+    const dv_plan_member *member = dv_plan_find(plan, false, key);
+    return member != NULL ? member : dv_plan_find(plan, true, key);
+}
+
+/* P2: the identifier of a node's name follows its first '-'. */
+static bool has_identifier(const dv_plan_member *m, const char *identifier) {
+    const char *dash = m->is_static ? NULL : strchr(m->key, '-');
+    return strcmp(dash != NULL ? dash + 1 : m->key, identifier) == 0;
+}
+
+/* Returns the member that a pinned item goes to: of several with the identifier its owner, else the first. NULL: none
+ * is there. */
+static const dv_plan_member *find_pinned(const dv_plan *plan, const char *identifier, uint32_t owner) {
+    const dv_plan_member *found = NULL;
+    for (size_t n = 0; n < plan->member_count; n++) {
+        const dv_plan_member *m = &plan->members[n];
+        if (!dv_step_takes_part(m, false) || !has_identifier(m, identifier)) continue;
+        if (found == NULL || m->slot == owner) found = m;
+    }
+    return found;
+}
+
+/* ---- wishes that come and go ---- */
+
+static int change(dv_step *s, const dv_wish_event *event) {
+    dv_wishes *wishes;
+    int error = dv_wishes_change(&wishes, s->next->wishes, event);
+    if (error != 0) return error;
+    if (wishes != s->next->wishes) dv_step_note(s, DV_PLAN_OPERATOR);
+    dv_wishes_unref(s->next->wishes);
+    s->next->wishes = wishes;
+    return 0;
+}
+
+/* A pause remembers who had the item. */
+static int begin_pause(dv_step *s, dv_wish_event event) {
+    const dv_plan *plan = s->next;
+    size_t item = find_item(plan, event.wish.name);
+    if (dv_wishes_find(plan->wishes, DV_WISH_PAUSE, event.wish.name) != NULL) return 0;
+    uint32_t slot = item != SIZE_MAX ? plan->owners[item] : DV_PLAN_NO_SLOT;
+    const dv_plan_member *owner = slot != DV_PLAN_NO_SLOT ? dv_plan_member_at(plan, slot) : NULL;
+    event.wish.value = owner != NULL ? owner->key : "";
+    return change(s, &event);
+}
+
+/* The item goes back to the member that had it, if that is still there. */
+static int end_pause(dv_step *s, const dv_wish_event *event) {
+    dv_plan *plan = s->next;
+    const dv_wish *pause = dv_wishes_find(plan->wishes, DV_WISH_PAUSE, event->wish.name);
+    size_t item = find_item(plan, event->wish.name);
+    if (pause == NULL) return 0;
+    const dv_plan_member *before = find_key(plan, pause->value);
+    bool returns = item != SIZE_MAX && before != NULL && before->weight > 0 && dv_step_takes_part(before, false);
+    if (returns && plan->owners[item] == DV_PLAN_NO_SLOT) plan->owners[item] = before->slot;
+    return change(s, event);
+}
+
+/* A move ends with its member. */
+static int end_moves(dv_step *s) {
+    int error = 0;
+    for (size_t i = 0; error == 0 && s->next->wishes != NULL && i < s->next->wishes->count;) {
+        const dv_wish *wish = &s->next->wishes->list[i];
+        const dv_plan_member *member = wish->kind == DV_WISH_MOVE ? find_key(s->next, wish->value) : NULL;
+        if (wish->kind != DV_WISH_MOVE) break; /* They stand first. */
+        if (member != NULL && member->leaving[0] == '\0') i++;
+        else error = change(s, &(dv_wish_event){.wish = *wish, .undo = true});
+    }
+    return error;
+}
+
+int dv_step_take_wishes(dv_step *s) {
+    int error = 0;
+    for (size_t n = 0; error == 0 && n < s->events->wish_count; n++) {
+        const dv_wish_event *event = &s->events->wishes[n];
+        if (event->wish.kind != DV_WISH_PAUSE) error = change(s, event);
+        else error = event->undo ? end_pause(s, event) : begin_pause(s, *event);
+    }
+    if (error == 0) error = end_moves(s);
+    return error;
+}
+
+void dv_step_tell(dv_plan *plan, const char *text) {
+    size_t bytes = strlen(text);
+    if (bytes >= sizeof plan->told) bytes = sizeof plan->told - 1;
+    while (bytes > 0 && text[bytes] != '\0' && ((unsigned char)text[bytes] & 0xc0) == 0x80) bytes--;
+    memcpy(plan->told, text, bytes);
+    plan->told[bytes] = '\0';
+}
+
+/* ---- what is in force ---- */
+
+bool dv_step_needs_balance(const dv_plan *plan) {
+    bool needs = plan->loads != NULL || (plan->wishes != NULL && plan->wishes->count > 0);
+    for (size_t n = 0; !needs && n < plan->member_count; n++) {
+        needs = plan->members[n].cap != 0 || plan->members[n].tags[0] != '\0';
+    }
+    return needs;
+}
+
+void dv_step_choose_algorithm(dv_step *s) {
+    dv_plan_header *h = &s->next->header;
+    bool loads_come = s->events->loads != NULL;
+    bool balanced = dv_plan_all_balance(s->party) && (loads_come || dv_step_needs_balance(s->next));
+    if (balanced == h->is_balanced) return;
+    h->is_balanced = balanced;
+    if (!loads_come) dv_step_note(s, DV_PLAN_OPTIONS); /* Else whether the loads are worth a plan decides. */
+}
+
+static void pin(dv_plan *plan, const dv_wish *wish, uint8_t *holds) {
+    size_t item = find_item(plan, wish->name);
+    if (item == SIZE_MAX || holds[item] != DV_ITEM_DEALT) return;
+    const dv_plan_member *member =
+        wish->kind == DV_WISH_MOVE ? find_key(plan, wish->value) : find_pinned(plan, wish->value, plan->owners[item]);
+    if (member == NULL || !dv_step_takes_part(member, false)) return; /* The wish waits for it. */
+    plan->owners[item] = member->slot;
+    holds[item] = DV_ITEM_PINNED;
+}
+
+void dv_step_place(dv_plan *plan, uint8_t *holds) {
+    const dv_wishes *wishes = plan->wishes;
+    for (size_t i = 0; wishes != NULL && i < wishes->count; i++) {
+        if (wishes->list[i].kind != DV_WISH_PAUSE) continue;
+        size_t item = find_item(plan, wishes->list[i].name);
+        if (item == SIZE_MAX) continue;
+        plan->owners[item] = DV_PLAN_NO_SLOT;
+        holds[item] = DV_ITEM_PAUSED;
+    }
+    for (size_t i = 0; wishes != NULL && i < wishes->count; i++) {
+        dv_wish_kind kind = wishes->list[i].kind;
+        if (kind == DV_WISH_MOVE || kind == DV_WISH_PIN) pin(plan, &wishes->list[i], holds);
+    }
+}
