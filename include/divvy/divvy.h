@@ -20,6 +20,7 @@
 #include "divvy/partitioner.h"
 #include "divvy/partitioner_config.h"
 #include "divvy/party.h"
+#include "divvy/pool.h"
 #include "divvy/registry.h"
 #include "divvy/semaphore.h"
 #include "divvy/workers.h"

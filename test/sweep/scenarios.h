@@ -20,6 +20,7 @@
     X(partitioner, incremental, true) \
     X(partitioner, eager, true)       \
     X(partitioner, kazoo, true)       \
+    X(pool, asked, true)              \
     X(pure, assign, false)            \
     X(pure, note, false)              \
     X(pure, plan, false)              \

@@ -24,7 +24,7 @@ ROWS = [
     ["recipe"],
     ["registry", "plan"],
     ["follow", "handover"],
-    ["partitioner"],
+    ["partitioner", "pool"],
     ["zookeeper", "testing", "workers"],
 ]
 HEIGHT = {room: height for height, row in enumerate(ROWS) for room in row}

@@ -6,14 +6,34 @@
 
 #include <divvy/divvy.h>
 
-#include "client/client.h"
+#include "asking.h"
 #include "command.h"
-#include "drain.h"
+#include "held_wait.h"
 #include "log.h"
+#include "pool/whom.h"
 #include "text.h"
 #include "znode/path.h"
 
+enum { BETWEEN_LOOKS_MS = 300 };
+
 static const char command[] = "drain";
+
+typedef struct {
+    dv_look_options look;
+    const char *path, *member;
+    int undo, wait;
+    int64_t weight;          /* below 0: not given */
+    int64_t wait_timeout_ms; /* 0: none */
+} dv_drain_options;
+
+typedef struct {
+    const dv_drain_options *options;
+    dv_look *look;
+    dv_errand *errand; /* by which the weight was written */
+    dv_held_wait wait;
+    char *key; /* of the member */
+    bool is_static;
+} dv_drain;
 
 static const dv_option table[] = {
     {.name = "path",
@@ -101,59 +121,100 @@ static int parse(dv_drain_options *o, int argc, char **argv) {
 
 /* ---- doing it ---- */
 
-static int prepare(dv_drain *d) {
-    d->root = dv_look_path(d->look, d->options->path);
-    d->party_path = d->root ? dv_path_join(d->root, "party") : NULL;
-    d->locks = d->root ? dv_path_join(d->root, "locks") : NULL;
-    int error = dv_pool_plan_init(&d->plan, d->look, d->options->path);
-    if (!error && d->party_path && d->locks) return 0;
-    dv_command_say("out of memory");
-    return DV_EXIT_FAILED;
-}
-
 static int print_result(const dv_drain *d) {
-    const dv_plan *plan = d->plan.memory.plan;
-    const dv_plan_member *m = dv_drain_member(d);
+    const dv_errand_result *r = &d->errand->result;
+    const dv_plan_member *m = dv_plan_find(r->after, r->is_static, r->key);
+    size_t items = dv_whom_load(d->errand, r->after);
+    uint64_t generation = r->after->header.generation;
     char *name = dv_text_readable(d->options->member);
-    if (m && name && m->weight == d->weight_before)
-        printf("%s: weight %" PRIu32 " already; %zu items by plan %" PRIu64 "\n", name, m->weight, dv_drain_load(d),
-               plan->header.generation);
+    if (m && name && m->weight == r->weight_before)
+        printf("%s: weight %" PRIu32 " already; %zu items by plan %" PRIu64 "\n", name, m->weight, items, generation);
     else if (m && name)
         printf("%s: weight %" PRIu32 " (before: %" PRIu32 "); %zu items by plan %" PRIu64 " (before: %zu)\n", name,
-               m->weight, d->weight_before, dv_drain_load(d), plan->header.generation, d->items_before);
+               m->weight, r->weight_before, items, generation, r->items_before);
     free(name);
     return dv_command_printed();
 }
 
 static int weigh(dv_drain *d) {
-    int error = dv_look_at(d->look, dv_drain_write, d);
-    if (d->code) return d->code;
-    if (error == DIVVY_ETIMEDOUT && *d->waits_for) {
-        dv_command_say("%s, after %" PRId64 " ms", d->waits_for, d->options->look.timeout_ms);
-        return DV_EXIT_FAILED;
-    }
-    return error ? dv_look_failed(d->look, error) : print_result(d);
+    const dv_drain_options *o = d->options;
+    int64_t weight = o->undo ? DV_ASK_CONFIGURED_WEIGHT : o->weight > 0 ? o->weight : 0;
+    const dv_ask ask = {.kind = DV_ASK_WEIGHT, .name = o->member, .weight = weight};
+    int code = dv_asking_run(&d->errand, d->look, &o->look, o->path, &ask);
+    return code ? code : print_result(d);
 }
 
-static void free_drain(dv_drain *d) {
-    dv_pool_plan_free(&d->plan);
-    dv_drain_free_names(d->nodes, d->node_count);
-    dv_drain_free_names(d->items, d->item_count);
-    free(d->key);
-    free(d->root);
-    free(d->party_path);
-    free(d->locks);
+/* ---- waiting ---- */
+
+/* Notes the items that the member had. If the plan gave it none, it may still hold any item. */
+static int note_items(dv_drain *d) {
+    const dv_errand_result *r = &d->errand->result;
+    const dv_plan_member *m = dv_plan_find(r->before, r->is_static, r->key);
+    int error = dv_held_wait_init(&d->wait, d->look, d->options->path);
+    d->key = strdup(r->key);
+    if (!d->key) error = DIVVY_ENOMEM;
+    d->is_static = r->is_static;
+    d->wait.away_from = d->key;
+    d->wait.is_static = r->is_static;
+    d->wait.lets_go = r->items_before == 0;
+    for (size_t i = 0; !error && i < r->before->set->count; i++) {
+        if (r->items_before > 0 && m && r->before->owners[i] != m->slot) continue;
+        error = dv_held_wait_add(&d->wait, r->before->set->names[i]);
+    }
+    return error;
+}
+
+static size_t load(const dv_drain *d) {
+    return dv_whom_load_of(d->wait.plan.memory.plan, d->is_static, d->key);
+}
+
+/* Gives the member its weight back, since it keeps its items: those that were to take them have gone. Returns the exit
+ * code. */
+static int give_back(dv_drain *d) {
+    uint32_t weight = d->errand->result.weight_before;
+    dv_errand *errand = NULL;
+    const dv_ask ask = {.kind = DV_ASK_WEIGHT, .name = d->key, .weight = weight};
+    int code = weight > 0 ? dv_asking_run(&errand, d->look, &d->options->look, d->options->path, &ask) : 0;
+    dv_asking_drop(errand, d->look);
+    if (code) return code;
+    dv_command_say("%s keeps its %zu items: no member is left that weighs more than 0%s", d->options->member, load(d),
+                   weight > 0 ? "; its weight is what it was" : "");
+    return DV_EXIT_FAILED;
+}
+
+static int wait_until_gone(dv_drain *d) {
+    int64_t limit_ms = d->options->wait_timeout_ms, until_ms = dv_session_now_ms() + limit_ms;
+    for (;;) {
+        int error = dv_look_at(d->look, dv_held_wait_look, &d->wait);
+        if (error && !dv_look_may_recover(error)) return dv_look_failed(d->look, error);
+        bool known = !error && dv_held_wait_known(&d->wait);
+        if (known && d->wait.item_count == 0 && load(d) == 0) return 0;
+        if (known && dv_whom_is_last(d->wait.plan.memory.plan, d->is_static, d->key)) return give_back(d);
+        if (limit_ms > 0 && dv_session_now_ms() >= until_ms) {
+            dv_command_say("others do not hold all items of %s within %" PRId64 " ms: by the plan it has %zu, and %zu "
+                           "wait for their owners",
+                           d->options->member, limit_ms, load(d), d->wait.item_count);
+            return DV_EXIT_TIMED_OUT;
+        }
+        dv_look_pause(d->look, BETWEEN_LOOKS_MS, NULL);
+    }
+}
+
+static int wait_for_others(dv_drain *d) {
+    if (note_items(d) == 0) return wait_until_gone(d);
+    dv_command_say("out of memory");
+    return DV_EXIT_FAILED;
 }
 
 static int run_drain(const dv_drain_options *o) {
     dv_drain d = {.options = o};
     int code = dv_look_open(&d.look, &o->look, command, -1);
-    if (code == 0) code = prepare(&d);
     if (code == 0) code = weigh(&d);
-    if (code == 0 && o->wait) code = dv_drain_wait(&d);
+    if (code == 0 && o->wait) code = wait_for_others(&d);
+    dv_asking_drop(d.errand, d.look);
     dv_look_close(d.look);
-    dv_roster_free(d.members);
-    free_drain(&d);
+    dv_held_wait_free(&d.wait);
+    free(d.key);
     return code;
 }
 

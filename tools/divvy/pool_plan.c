@@ -1,4 +1,4 @@
-/* A pool's plan, for subcommands that show it or write it. SPDX-License-Identifier: Apache-2.0 */
+/* A pool's plan, for subcommands that show it. SPDX-License-Identifier: Apache-2.0 */
 #include "pool_plan.h"
 
 #include <stdlib.h>
@@ -58,39 +58,4 @@ int dv_pool_plan_read(dv_pool_plan *plan) {
     int error = begin_reading(plan);
     while (!error && !plan->read && !plan->read_error) error = dv_look_step(plan->look);
     return error ? error : plan->read ? 0 : plan->read_error;
-}
-
-/* ---- writing ---- */
-
-static void on_done(void *owner, dv_plan_outcome outcome, int error, int64_t now) {
-    dv_pool_plan *plan = owner;
-    (void)now;
-    plan->outcome = outcome;
-    plan->write_error = error;
-}
-
-static void on_attempt_gone(void *owner, int64_t now) {
-    dv_pool_plan *plan = owner;
-    (void)now;
-    plan->attempt = NULL;
-    plan->written = true;
-}
-
-static int begin_writing(dv_pool_plan *plan, const dv_plan_writer_config *config) {
-    static const dv_plan_writer_events events = {on_done, on_attempt_gone};
-    divvy_client *client = dv_look_client(plan->look);
-    int error = dv_client_enter(client);
-    if (error) return error;
-    plan->written = false;
-    plan->attempt = dv_plan_writer_start(client, config, &events, plan);
-    dv_client_unlock(client);
-    return plan->attempt ? 0 : DIVVY_ENOMEM;
-}
-
-int dv_pool_plan_write(dv_pool_plan *plan, const char *party_path, dv_roster *members, const dv_plan_events *events) {
-    const dv_plan_writer_config config = {plan->path, party_path, &plan->memory, members, events, false, NULL, {0}};
-    int error = plan->attempt ? DIVVY_EBUSY : begin_writing(plan, &config);
-    while (!error && !plan->written) error = dv_look_step(plan->look);
-    if (error) return error;
-    return plan->outcome == DV_PLAN_FAILED ? plan->write_error : 0;
 }

@@ -1,4 +1,4 @@
-/* A pool's plan, for subcommands that show it or write it. SPDX-License-Identifier: Apache-2.0 */
+/* A pool's plan, for subcommands that show it. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_POOL_PLAN_H
 #define DV_POOL_PLAN_H
 
@@ -6,7 +6,6 @@
 #include "plan/memory.h"
 #include "plan/reader.h"
 #include "plan/roster.h"
-#include "plan/writer.h"
 
 typedef struct {
     dv_look *look;
@@ -15,11 +14,6 @@ typedef struct {
     dv_plan_reader *reader;
     bool read;
     int read_error;
-
-    dv_plan_writer *attempt;
-    bool written; /* or not: the attempt is over */
-    dv_plan_outcome outcome;
-    int write_error;
 } dv_pool_plan;
 
 /* `path` is P, as it was given. 0 or DIVVY_ENOMEM. */
@@ -29,9 +23,5 @@ void dv_pool_plan_free(dv_pool_plan *plan);
 
 /* plan->memory becomes what stands there now. 0, or an error. Only inside of the `ask` of dv_look_at(). */
 int dv_pool_plan_read(dv_pool_plan *plan);
-
-/* One attempt to write the next plan, for the party of `members`, with these events. 0 with plan->outcome, or an
- * error. Likewise. `party_path`, `members` and `events` live until dv_look_close(). */
-int dv_pool_plan_write(dv_pool_plan *plan, const char *party_path, dv_roster *members, const dv_plan_events *events);
 
 #endif

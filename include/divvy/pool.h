@@ -1,0 +1,114 @@
+/**
+ * @file pool.h
+ * The operator's hand: what a person or a program asks of a pool that others are the members of.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Members of a pool follow a plan (partitioner.h). These calls change what the plan says; all members follow it by
+ * themselves, in rounds if the plan limits moves. The caller needs no member of its own. Each call writes the plan as a
+ * member would, and is done once the plan says what was asked. It does not wait until items are where the plan wants
+ * them: `divvy drain --wait` of the command does, and divvy_partitioner_owns() of the members tells.
+ *
+ * The pool must follow a plan: none of its members uses kazoo, or a release of divvy without plans.
+ *
+ * Twice the same. What is so already is no error, and writes nothing: `changed` of the result is 0. So a call whose
+ * answer was lost may be made again.
+ */
+#ifndef DIVVY_POOL_H
+#define DIVVY_POOL_H
+
+#include "divvy/client.h"
+
+DIVVY_EXTERN_C_BEGIN
+
+/** The outcome of a request. Initialise with DIVVY_POOL_RESULT_INIT; filled in when a call returns 0. */
+typedef struct {
+    size_t size;            /**< sizeof of this struct, set by the INIT macro */
+    int changed;            /**< 1: the plan was changed, or would be by a dry run; 0: it said so already */
+    uint64_t generation;    /**< of the plan that says so */
+    size_t moves;           /**< items that have another owner by it than by the plan before */
+    size_t items;           /**< that the member has by it; 0 where the request is about none */
+    size_t items_before;    /**< that the member had */
+    uint32_t weight;        /**< of the member by it; 0 where the request is about none */
+    uint32_t weight_before; /**< of the member, by the plan before */
+} divvy_pool_result;
+
+#define DIVVY_POOL_RESULT_INIT \
+    { sizeof(divvy_pool_result), 0, 0, 0, 0, 0, 0, 0 }
+
+/** How something is asked. Initialise with DIVVY_POOL_REQUEST_INIT, then set what differs. Copied. */
+typedef struct {
+    size_t size;               /**< sizeof of this struct, set by the INIT macro */
+    int64_t timeout_ms;        /**< -1: for ever; default 10000 */
+    int dry_run;               /**< 1: nothing is written, and the result tells what would be. Default 0 */
+    divvy_pool_result *result; /**< the caller's, until the call returns; NULL: not wanted */
+} divvy_pool_request;
+
+#define DIVVY_POOL_REQUEST_INIT \
+    { sizeof(divvy_pool_request), 10000, 0, NULL }
+
+/** A weight for divvy_pool_set_weight(): the one that the member was started with. */
+#define DIVVY_POOL_CONFIGURED_WEIGHT (-1)
+
+/**
+ * Writes the defaults of DIVVY_POOL_REQUEST_INIT to *request, for languages that cannot use the macro.
+ *
+ * Writes `size` bytes: fields that only the caller knows become zero, fields that only the library knows are left out.
+ * Ownership: keeps nothing. Thread: any.
+ * @param request [out] caller's memory; NULL: does nothing
+ * @param size    sizeof *request, as the caller knows it; less than a size_t has: does nothing
+ */
+DIVVY_API void divvy_pool_request_init(divvy_pool_request *request, size_t size);
+
+/** Writes the defaults of DIVVY_POOL_RESULT_INIT to *result, likewise. Thread: any. */
+DIVVY_API void divvy_pool_result_init(divvy_pool_result *result, size_t size);
+
+/**
+ * Gives a member another weight: of the items it gets so many as its weight is of the sum of all. 0 drains it.
+ *
+ * A drained member keeps running, with nothing to do. A static member keeps its weight when it restarts; any other has
+ * it until it ends. divvy_partitioner_set_weight() is the same for a member of one's own.
+ *
+ * Ownership: all texts and `request` are copied. Thread: any, but not inside a callback; drives the loop itself in
+ *   manual mode.
+ * Source: docs/protocol.md, D15, D51.
+ *
+ * @param path    the pool's: that of its members' divvy_partitioner_config
+ * @param member  its identifier or, where several have that, its node's name in `path`/party
+ * @param weight  0 to UINT32_MAX, or DIVVY_POOL_CONFIGURED_WEIGHT
+ * @param request NULL: as DIVVY_POOL_REQUEST_INIT
+ * @return 0 when the plan says so, or
+ *   DIVVY_ENOENT     there is no pool at `path`, or it has no such member
+ *   DIVVY_ESTATE     names decide, because of a member that divvy_client_error() names; nobody is in the pool; or the
+ *                    member would be drained, and no other is left to take its items
+ *   DIVVY_EINVAL     a NULL pointer, a path that ZooKeeper refuses, an empty name, a weight out of range, a request
+ *                    without its INIT macro; or several members have the identifier: the message lists their nodes
+ *   DIVVY_EUNSUPPORTED  a later release of divvy wrote the plan
+ *   DIVVY_EACCES     the access list denies reading the pool, or writing its plan
+ *   DIVVY_ETIMEDOUT  the time has passed: no server answered, or the plan is broken, not there yet, or without the
+ *                    member yet, which divvy_client_error() tells. A write may have been made
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH  the client has ended
+ *   DIVVY_ELIMIT     the pool has more members than a plan can have
+ *   DIVVY_ENOMEM     an allocation failed
+ *   DIVVY_EFORK      called in the child of a fork
+ */
+DIVVY_API int divvy_pool_set_weight(divvy_client *client, const char *path, const char *member, int64_t weight,
+                                    const divvy_pool_request *request);
+
+/**
+ * Has a pool no longer wait for a static member that is absent: its items are dealt to others now, and not when its
+ * `rejoin_delay_ms` has passed. When it comes back it is a new member.
+ *
+ * Ownership, thread, source: as divvy_pool_set_weight(); rule D13.
+ *
+ * @param member its identifier
+ * @return as divvy_pool_set_weight(), and
+ *   DIVVY_ESTATE  the member is there
+ */
+DIVVY_API int divvy_pool_forget(divvy_client *client, const char *path, const char *member,
+                                const divvy_pool_request *request);
+
+DIVVY_EXTERN_C_END
+
+#endif

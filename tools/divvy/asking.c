@@ -1,0 +1,65 @@
+/* Asking a pool for something, on a look: the errand of a command. SPDX-License-Identifier: Apache-2.0 */
+#include "asking.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include <divvy/divvy.h>
+
+#include "client/client.h"
+#include "command.h"
+
+typedef struct {
+    const char *path;
+    char *root; /* at the servers */
+    const dv_ask *ask;
+    dv_errand *errand;
+    bool done;
+} asking;
+
+static void on_done(void *owner, int64_t now) {
+    (void)now;
+    ((asking *)owner)->done = true;
+}
+
+static int begin(asking *a, const dv_look *look) {
+    divvy_client *client = dv_look_client(look);
+    int error = a->errand ? 0 : dv_client_enter(client);
+    if (error || a->errand) return error;
+    a->errand = dv_errand_start(client, a->path, a->root, a->ask, on_done, a);
+    dv_client_unlock(client);
+    return a->errand ? 0 : DIVVY_ENOMEM;
+}
+
+/* The errand begins again by itself when the connection breaks. */
+static int carry_out(dv_look *look, void *context) {
+    asking *a = context;
+    int error = begin(a, look);
+    while (!error && !a->done) error = dv_look_step(look);
+    return error ? error : a->errand->result.error;
+}
+
+void dv_asking_drop(dv_errand *errand, const dv_look *look) {
+    if (!errand || dv_client_enter(dv_look_client(look)) != 0) return;
+    dv_errand_drop(errand);
+    dv_client_unlock(dv_look_client(look));
+}
+
+static int tell_failure(const asking *a, const dv_look *look, const dv_look_options *options, int error) {
+    const dv_errand_result *r = a->errand ? &a->errand->result : NULL;
+    if (r && *r->text) dv_command_say("%s", r->text);
+    else if (r && error == DIVVY_ETIMEDOUT && *r->waits_for)
+        dv_command_say("%s, after %" PRId64 " ms", r->waits_for, options->timeout_ms);
+    else return dv_look_failed(look, error);
+    return DV_EXIT_FAILED;
+}
+
+int dv_asking_run(dv_errand **out, dv_look *look, const dv_look_options *options, const char *path, const dv_ask *ask) {
+    asking a = {.path = path, .root = dv_look_path(look, path), .ask = ask};
+    int error = a.root ? dv_look_at(look, carry_out, &a) : DIVVY_ENOMEM;
+    int code = error ? tell_failure(&a, look, options, error) : 0;
+    free(a.root);
+    *out = error ? NULL : a.errand;
+    if (error) dv_asking_drop(a.errand, look);
+    return code;
+}
