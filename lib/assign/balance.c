@@ -18,7 +18,11 @@ static void report(const dv_deal *d, size_t moves_before, dv_balance_result *res
 int dv_balance_deal(const dv_balance_member *members, size_t member_count, const dv_balance_item *items,
                     size_t item_count, const dv_balance_options *options, uint32_t *owners, dv_balance_result *result) {
     *result = (dv_balance_result){0};
-    if (item_count == 0) return 0;
+    for (size_t i = 0; i < item_count && member_count == 0; i++) {
+        owners[i] = DV_NO_MEMBER;
+        result->ownerless += !items[i].is_fixed;
+    }
+    if (item_count == 0 || member_count == 0) return 0;
     dv_deal d = {.members = members,
                  .member_count = member_count,
                  .items = items,
@@ -39,8 +43,8 @@ int dv_balance_deal(const dv_balance_member *members, size_t member_count, const
 double dv_balance_loads(const dv_balance_member *members, size_t member_count, const dv_balance_item *items,
                         size_t item_count, double *loads) {
     dv_deal d = {.members = members, .member_count = member_count, .items = items, .item_count = item_count};
-    memset(loads, 0, member_count * sizeof *loads);
-    if (item_count == 0) return 0;
+    if (member_count > 0) memset(loads, 0, member_count * sizeof *loads);
+    if (item_count == 0 || member_count == 0) return 0;
     bool ready = dv_balance_deal_begin(&d);
     for (size_t i = 0; ready && i < item_count; i++) {
         if (items[i].owner != DV_NO_MEMBER) d.bins[items[i].owner].load += d.sizes[i];

@@ -22,10 +22,11 @@ typedef struct {
 /* One item. */
 typedef struct {
     const char *name;
-    double size;    /* at least 0; below 0: not known, counts as the mean */
-    uint32_t owner; /* index of a member; UINT32_MAX: none */
-    uint32_t tag;   /* the one that its owner must have; DV_NO_TAG: none */
-    bool is_fixed;  /* it stays where it is (a pin), and counts there */
+    double size;        /* at least 0; below 0: not known, counts as the mean */
+    uint32_t owner;     /* index of a member; UINT32_MAX: none */
+    uint32_t tag;       /* the one that its owner must have; DV_NO_TAG: none */
+    uint32_t came_from; /* 1 + the index of the member from which the last step by load took it; 0: none did */
+    bool is_fixed;      /* it stays where it is (a pin), and counts there */
 } dv_balance_item;
 
 typedef struct {
@@ -33,7 +34,7 @@ typedef struct {
     bool keep_all; /* nothing is taken from anybody, for tags and caps neither: only items without an owner are dealt */
     bool begins;   /* members or weights have changed: the trigger of A10 is not waited for */
     size_t max_moves; /* 0: no limit; items that have no owner are no moves */
-    double imbalance; /* A10's trigger, 0.2 by default; it stops at half of that */
+    double imbalance; /* A10's trigger; it stops at half of that; 0: 0.2 */
 } dv_balance_options;
 
 typedef struct {

@@ -7,9 +7,10 @@
 
 #include "assign/balance_deal.h"
 
+static const double usual = 0.2;      /* A10's trigger */
 static const double margin = 0.05;    /* what a move must gain */
 static const double dust = 1.0 / 200; /* smaller items do not move */
-enum { PASSES = 8 };
+enum { PASSES = 16 };
 
 /* One pass: no item moves twice in it. */
 typedef struct {
@@ -55,6 +56,14 @@ static bool gains(const dv_bin *a, const dv_bin *b, double size) {
     return (b->load + size) / b->weight <= dv_balance_level(a) - margin;
 }
 
+/* Returns whether the move would take back the last one, and could not be the first move of this deal. */
+static bool reverses(const dv_deal *d, size_t i, const dv_bin *to) {
+    uint32_t owner = d->items[i].owner;
+    if (owner == DV_NO_MEMBER || d->items[i].came_from != (size_t)(to - d->bins) + 1) return false;
+    const dv_bin *from = &d->bins[owner];
+    return (to->began + d->sizes[i]) / to->weight > from->began / from->weight - margin;
+}
+
 /* Returns whether both end inside the band. */
 static bool fits(const pass *p, const dv_bin *a, const dv_bin *b, double size) {
     return (a->load - size) / a->weight >= p->ends_at_least && (b->load + size) / b->weight <= p->ends_at_most;
@@ -81,7 +90,7 @@ static bool find_item(pass *p, size_t a, uint32_t only, move *found, double *lea
         if (d->owners[i] != a || b == DV_NO_MEMBER || !dv_balance_may_leave(d, i)) continue;
         if (only != DV_NO_MEMBER && !dv_balance_is_open(d, b, d->items[i].tag)) continue;
         const dv_bin *to = &d->bins[b];
-        if (!gains(from, to, d->sizes[i])) continue;
+        if (!gains(from, to, d->sizes[i]) || reverses(d, i, to)) continue;
         bool is_inside = fits(p, from, to, d->sizes[i]);
         if (is_inside || betters(from, to, d->sizes[i], least)) *found = (move){(uint32_t)i, b};
         if (is_inside) return true;
@@ -150,8 +159,19 @@ static void fill(pass *p) {
     }
 }
 
+/* Takes moves back that would nearly be allowed the other way round. */
+static void take_back(pass *p) {
+    dv_deal *d = p->d;
+    for (size_t i = 0; i < d->item_count; i++) {
+        uint32_t a = d->items[i].owner, b = d->owners[i];
+        if (a == b || a == DV_NO_MEMBER || b == DV_NO_MEMBER || !dv_balance_is_open(d, a, d->items[i].tag)) continue;
+        if ((d->bins[a].load + d->sizes[i]) / d->bins[a].weight > dv_balance_level(&d->bins[b]) + margin) continue;
+        make(p, (move){(uint32_t)i, a});
+    }
+}
+
 bool dv_balance_move(dv_deal *d) {
-    double trigger = d->options->imbalance, stop = trigger / 2;
+    double trigger = d->options->imbalance > 0 ? d->options->imbalance : usual, stop = trigger / 2;
     pass p = {.d = d,
               .begins_above = 1 + trigger,
               .ends_at_most = 1 + stop,
@@ -169,6 +189,7 @@ bool dv_balance_move(dv_deal *d) {
         p.smallest = dust;
         shed(&p);
         fill(&p);
+        take_back(&p);
         if (p.made == moves) break;
     }
     free(p.is_done);

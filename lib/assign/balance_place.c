@@ -82,25 +82,92 @@ static void take_what_must_leave(dv_deal *d, queue *q) {
     }
 }
 
+/* ---- the members, the emptiest first ---- */
+
+/* A heap. Levels only rise while items are given, so a member whose level is out of date stands too early, and sinks
+ * when it is looked at. */
+typedef struct {
+    double level;
+    uint32_t member;
+} place;
+
+typedef struct {
+    place *places;
+    size_t count;
+} heap;
+
+/* Decides between members of one level: fewer items for the weight, then a hash. */
+static bool is_lesser(const dv_bin *a, const dv_bin *b) {
+    double fuller = (double)a->count * b->weight - (double)b->count * a->weight;
+    return fuller < 0 || (fuller <= 0 && a->tie > b->tie);
+}
+
+static bool is_before(const dv_deal *d, const place *a, const place *b) {
+    if (a->level < b->level || a->level > b->level) return a->level < b->level;
+    return is_lesser(&d->bins[a->member], &d->bins[b->member]);
+}
+
+static void sink(const dv_deal *d, heap *h, size_t at) {
+    for (size_t child; (child = 2 * at + 1) < h->count; at = child) {
+        if (child + 1 < h->count && is_before(d, &h->places[child + 1], &h->places[child])) child++;
+        if (!is_before(d, &h->places[child], &h->places[at])) return;
+        place moved = h->places[at];
+        h->places[at] = h->places[child];
+        h->places[child] = moved;
+    }
+}
+
+static bool heap_make(const dv_deal *d, heap *h) {
+    *h = (heap){.places = malloc(d->member_count * sizeof *h->places)};
+    if (h->places == NULL) return false;
+    for (size_t m = 0; m < d->member_count; m++) {
+        const dv_bin *bin = &d->bins[m];
+        if (dv_balance_is_open(d, m, DV_NO_TAG)) h->places[h->count++] = (place){dv_balance_level(bin), (uint32_t)m};
+    }
+    for (size_t at = h->count / 2; at > 0; at--) sink(d, h, at - 1);
+    return true;
+}
+
+/* Returns the emptiest member that is not full, DV_NO_MEMBER if all are. */
+static uint32_t emptiest_of(const dv_deal *d, heap *h) {
+    while (h->count > 0) {
+        place *top = &h->places[0];
+        double level = dv_balance_level(&d->bins[top->member]);
+        if (!dv_balance_is_open(d, top->member, DV_NO_TAG)) *top = h->places[--h->count];
+        else if (level > top->level) top->level = level;
+        else return top->member;
+        sink(d, h, 0);
+    }
+    return DV_NO_MEMBER;
+}
+
+/* Returns whether all weigh the same, so that the emptiest member is also the least full one with an item more. */
+static bool are_alike(const dv_deal *d) {
+    double weight = 0;
+    for (size_t m = 0; m < d->member_count; m++) {
+        if (d->bins[m].weight <= 0) continue;
+        if (weight > 0 && (d->bins[m].weight < weight || d->bins[m].weight > weight)) return false;
+        weight = d->bins[m].weight;
+    }
+    return true;
+}
+
 /* Returns the member that has the least load with the item, DV_NO_MEMBER if none may take it. */
 static uint32_t best_for(const dv_deal *d, size_t i) {
     uint32_t best = DV_NO_MEMBER;
     double least = 0;
     for (size_t m = 0; m < d->member_count; m++) {
-        const dv_bin *bin = &d->bins[m];
         if (!dv_balance_is_open(d, m, d->items[i].tag)) continue;
-        double level = (bin->load + d->sizes[i]) / bin->weight;
-        if (best != DV_NO_MEMBER) {
-            if (level > least) continue;
-            const dv_bin *other = &d->bins[best];
-            double fuller = (double)bin->count * other->weight - (double)other->count * bin->weight;
-            if (level == least && (fuller > 0 || (fuller == 0 && bin->tie <= other->tie))) continue;
-        }
+        double level = (d->bins[m].load + d->sizes[i]) / d->bins[m].weight;
+        if (best != DV_NO_MEMBER && level > least) continue;
+        if (best != DV_NO_MEMBER && level >= least && !is_lesser(&d->bins[m], &d->bins[best])) continue;
         best = (uint32_t)m;
         least = level;
     }
     return best;
 }
+
+/* ---- all of it ---- */
 
 static bool is_tight(const dv_deal *d, size_t count) {
     size_t room = 0;
@@ -112,15 +179,21 @@ static bool is_tight(const dv_deal *d, size_t count) {
     return room < count;
 }
 
-static void give(dv_deal *d, queue *q) {
+static bool give(dv_deal *d, queue *q) {
+    heap h;
+    if (!heap_make(d, &h)) return false;
+    bool is_even = are_alike(d);
     if (is_tight(d, q->count)) {
         for (size_t n = 0; n < q->count; n++) q->items[n].rank += q->items[n].from != DV_NO_MEMBER ? d->tag_count : 0;
     }
     qsort(q->items, q->count, sizeof *q->items, by_rank);
     for (size_t n = 0; n < q->count; n++) {
-        uint32_t to = best_for(d, q->items[n].index);
-        dv_balance_put(d, q->items[n].index, to != DV_NO_MEMBER ? to : q->items[n].from);
+        size_t i = q->items[n].index;
+        uint32_t to = is_even && d->items[i].tag == DV_NO_TAG ? emptiest_of(d, &h) : best_for(d, i);
+        dv_balance_put(d, i, to != DV_NO_MEMBER ? to : q->items[n].from);
     }
+    free(h.places);
+    return true;
 }
 
 bool dv_balance_place(dv_deal *d) {
@@ -130,7 +203,7 @@ bool dv_balance_place(dv_deal *d) {
     for (size_t i = 0; i < d->item_count; i++) {
         if (d->items[i].owner == DV_NO_MEMBER && !d->items[i].is_fixed) enqueue(d, &q, i, DV_NO_MEMBER);
     }
-    give(d, &q);
+    bool ready = q.count == 0 || give(d, &q);
     free(q.items);
-    return true;
+    return ready;
 }
