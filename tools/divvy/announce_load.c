@@ -28,7 +28,7 @@ bool dv_load_parse(const char *text, double *load) {
 
 int dv_load_begin(dv_load_probe *probe, const char *command, int64_t timeout_ms) {
     *probe = (dv_load_probe){.output_fd = -1, .deadline_ms = dv_session_now_ms() + timeout_ms};
-    int error = dv_shell_start(&probe->process, &probe->output_fd, command);
+    int error = dv_shell_start(&probe->process, &probe->output_fd, command, -1);
     if (error) dv_command_say("--load-command cannot be run: %s", strerror(error));
     return error ? -1 : 0;
 }

@@ -41,8 +41,7 @@ static bool parse(const char *text, dv_process *out, int *threads) {
     return read == 6;
 }
 
-/* Returns the bytes of the text; 0 when there is no such process, or none that we may see; -1 with errno set. */
-static ssize_t read_stat(pid_t pid, char *text, size_t room) {
+ssize_t dv_process_read_stat(pid_t pid, char *text, size_t room) {
     char path[64];
     assert(room > 1);
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -62,7 +61,7 @@ static int look_at(pid_t pid, dv_process *out) {
     char text[1024];
     for (int i = 0; i < RETRIES_MAX; i++) {
         int threads = 0;
-        ssize_t bytes = read_stat(pid, text, sizeof text);
+        ssize_t bytes = dv_process_read_stat(pid, text, sizeof text);
         if (bytes <= 0) return (int)bytes;
         out->pid = pid;
         if (!parse(text, out, &threads)) break;
@@ -136,16 +135,16 @@ static size_t gather(dv_processes *list, const dv_descent *which, pid_t parent, 
     return from;
 }
 
-/* Keeps the living, and counts the dead. */
+/* Keeps the living, and the dead where they are asked for. Returns how many are dead. */
 static size_t keep_living(dv_processes *list, const dv_descent *which) {
     size_t living = 0, dead = 0;
     pid_t ours = getsid(0); /* 0 where its first process is in a namespace above ours, as in /proc. */
     for (size_t i = 0; i < list->count; i++) {
         if (which->ours_only && list->all[i].session != ours) continue;
         if (list->all[i].dead) dead++;
-        else list->all[living++] = list->all[i];
+        if (!list->all[i].dead || which->dead_too) list->all[living++] = list->all[i];
     }
-    assert(living + dead <= list->count);
+    assert(living <= list->count && dead <= list->count);
     list->count = living;
     return dead;
 }

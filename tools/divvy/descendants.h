@@ -22,11 +22,12 @@ typedef struct {
 /* Some of the descendants. */
 typedef struct {
     bool ours_only;      /* those of our own session */
+    bool dead_too;       /* and those that wait to be reaped: dv_descendants_find() finds them as well */
     const pid_t *spared; /* not these processes, nor those that come from them */
     size_t spared_count;
 } dv_descent;
 
-/* Finds the living. A process that starts another one and exits may hide that from us.
+/* Finds the living, each behind its parent. A process that starts another one and exits may hide that from us.
  * Returns 0, or -1 with errno set. */
 int dv_descendants_find(dv_processes *out, const dv_descent *which);
 
@@ -36,6 +37,10 @@ void dv_descendants_signal(const dv_descent *which, int number);
 /* Returns true only if none lives. Such an answer stays true. Returns false also when we could not look, or too many of
  * them die just now: ask again then. */
 bool dv_descendants_are_gone(const dv_descent *which);
+
+/* Reads /proc/PID/stat. Returns the bytes of the text, which a NUL follows; 0 when there is no such process, or none
+ * that we may see; -1 with errno set. */
+ssize_t dv_process_read_stat(pid_t pid, char *text, size_t room);
 
 /* Sends it a signal, unless its number belongs to another process by now. */
 void dv_process_signal(const dv_process *process, int number);

@@ -24,7 +24,8 @@ _divvy_options() {
         echo "--items-from-command --items-interval --items-from-znode
             --connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
             --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --items-order --rejoin-delay --weight
-            --zone --max-moves --handover-timeout --replace --drain --restart --standby --prepare-timeout --rejoin
+            --zone --tags --cap --min-members --min-members-wait --max-moves --balance --load-command --load-interval
+            --load-unit --load-floor --handover-timeout --replace --drain --restart --standby --prepare-timeout --rejoin
             --auth-file $_divvy_tls_options --acl --events --json --timestamps --no-death-watch --failover-delay
             --metrics --verbose --help"
         ;;
@@ -76,6 +77,7 @@ _divvy_values() {
     *:--mode) echo "incremental eager" ;;
     *:--acl) echo "auto open creator readable" ;;
     *:--restart) echo "always on-failure never" ;;
+    *:--balance) echo "cpu" ;;
     *:--limit-policy) echo "error stored provided" ;;
     esac
 }

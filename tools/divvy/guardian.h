@@ -106,6 +106,7 @@ typedef struct {
     int value;
     dv_guardian_why why; /* of DV_GUARDIAN_GONE */
     pid_t guardian;      /* of DV_GUARDIAN_STARTED: its process */
+    uint64_t cpu_us;     /* of DV_GUARDIAN_GONE: the processor time of the command, and of all that came from it */
 } dv_guardian_event;
 
 /* For poll(2): readable when there is an event. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -70,10 +71,22 @@ static bool may_tell(const guardian *g, dv_guardian_kind kind) {
     return false;
 }
 
+static uint64_t microseconds(const struct timeval *time) {
+    return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
+}
+
+/* Returns the processor time of all that we have waited for: we are a subreaper, so nothing of a command is missing. */
+static uint64_t used_by_children(void) {
+    struct rusage used;
+    if (getrusage(RUSAGE_CHILDREN, &used) != 0) return 0;
+    return microseconds(&used.ru_utime) + microseconds(&used.ru_stime);
+}
+
 static void tell(const guardian *g, dv_guardian_kind kind, int value) {
     assert(may_tell(g, kind));
     (void)may_tell;
     dv_guardian_event event = {.kind = kind, .value = value, .why = g->why, .guardian = getpid()};
+    if (kind == DV_GUARDIAN_GONE) event.cpu_us = used_by_children();
     if (g->orders_fd >= 0) send(g->orders_fd, &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

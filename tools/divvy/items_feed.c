@@ -116,7 +116,7 @@ int dv_items_feed_open(dv_items_feed *feed, divvy_client *client) {
 }
 
 void dv_items_feed_close(dv_items_feed *feed) {
-    dv_items_run_end(&feed->run);
+    dv_shell_run_forget(&feed->run);
     dv_item_list_free(&feed->list);
     dv_item_list_free(&feed->read);
     free(feed->path);
@@ -145,7 +145,7 @@ void dv_items_feed_hurry(dv_items_feed *feed) {
 }
 
 int dv_items_feed_fd(const dv_items_feed *feed) {
-    return dv_items_run_fd(&feed->run);
+    return dv_shell_run_fd(&feed->run);
 }
 
 static int64_t left_ms(int64_t at_ms) {
@@ -155,7 +155,7 @@ static int64_t left_ms(int64_t at_ms) {
 
 int64_t dv_items_feed_next_ms(const dv_items_feed *feed) {
     int64_t next_ms = feed->again_ms ? left_ms(feed->again_ms) : -1;
-    if (feed->run.process) return dv_session_sooner(next_ms, dv_items_run_until_ms(&feed->run));
+    if (feed->run.process) return dv_session_sooner(next_ms, dv_shell_run_until_ms(&feed->run));
     if (feed->read.count || (feed->fresh && feed->list.count)) return 0;
     if (feed->watch || (!feed->command && !feed->znode)) return next_ms;
     return dv_session_sooner(next_ms, left_ms(feed->due_ms));

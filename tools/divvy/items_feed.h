@@ -20,7 +20,7 @@ typedef struct {
     bool failed;       /* so the last look at it ended; why was told */
     int64_t due_ms;    /* when to begin the next look, by dv_session_now_ms() */
     int64_t again_ms;  /* when to tell the list once more; 0: no more */
-    dv_items_run run;
+    dv_shell_run run;
     char *path; /* the znode at the servers */
     dv_patient_watch *watch;
     dv_item_list read; /* from the znode, not looked at yet */

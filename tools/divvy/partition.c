@@ -28,6 +28,7 @@
 #include "log.h"
 #include "output.h"
 #include "partition_items.h"
+#include "partition_load.h"
 #include "partition_options.h"
 #include "program.h"
 #include "supervise.h"
@@ -39,6 +40,7 @@ typedef struct {
     dv_output output;
     dv_ledger ledger;
     dv_partition_items items;
+    dv_partition_load load;
     dv_session session; /* its `ending`, where that is not the partitioner's own failure, is told in FAILURE too */
     divvy_partitioner *p;
     char *program; /* of the command */
@@ -122,7 +124,9 @@ static void on_ready(const char *item, void *user) {
 }
 
 static void on_child(const dv_child_event *event, void *user) {
-    dv_ledger_child(&((member *)user)->ledger, event);
+    member *m = user;
+    dv_partition_load_child(&m->load, event);
+    dv_ledger_child(&m->ledger, event);
 }
 
 /* ---- the first connection ---- */
@@ -177,13 +181,15 @@ static void step(member *m, int64_t limit_ms) {
     wait_ms = dv_session_sooner(wait_ms, dv_session_until_metrics_ms(&m->session));
     if (m->supervisor) wait_ms = dv_session_sooner(wait_ms, dv_supervisor_next_ms(m->supervisor));
     wait_ms = dv_session_sooner(wait_ms, dv_items_feed_next_ms(&m->items.feed));
+    wait_ms = dv_session_sooner(wait_ms, dv_partition_load_next_ms(&m->load));
     struct pollfd fds[] = {{.fd = divvy_client_fd(m->session.client), .events = POLLIN},
                            {.fd = m->signal_fd, .events = POLLIN},
                            {.fd = dv_output_fd(&m->output)},
                            {.fd = m->supervisor ? dv_supervisor_fd(m->supervisor) : -1, .events = POLLIN},
                            {.fd = m->hangup_fd, .events = POLLIN},
-                           {.fd = dv_items_feed_fd(&m->items.feed), .events = POLLIN}};
-    if (poll(fds, 6, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms) < 0) return; /* EINTR: a debugger, or SIGCONT */
+                           {.fd = dv_items_feed_fd(&m->items.feed), .events = POLLIN},
+                           {.fd = dv_partition_load_fd(&m->load), .events = POLLIN}};
+    if (poll(fds, 7, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms) < 0) return; /* EINTR: a debugger, or SIGCONT */
     if (fds[1].revents) take_signals(m);
     if (fds[4].revents) take_hangups(m);
     dv_output_heard(&m->output, fds[2].revents);
@@ -194,6 +200,7 @@ static void step(member *m, int64_t limit_ms) {
         dv_supervisor_process(m->supervisor);
         release_if_clear(m);
     }
+    dv_partition_load_step(&m->load);
     dv_session_write_metrics(&m->session);
 }
 
@@ -315,29 +322,15 @@ static int open_signals(member *m) {
 static int join(member *m) {
     const dv_partition_options *o = &m->options;
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
-    config.path = o->path;
+    dv_partition_options_fill(o, &config);
     config.items = dv_partition_items_list(&m->items)->names;
     config.item_count = dv_partition_items_list(&m->items)->count;
-    config.identifier = o->identifier;
-    config.mode = o->mode;
-    config.assign = o->assign;
-    config.items_order = o->items_order;
-    config.static_membership = o->rejoin_delay_ms > 0;
-    config.rejoin_delay_ms = o->rejoin_delay_ms;
-    config.weight = (uint32_t)o->weight;
-    config.zone = o->zone;
-    config.max_moves = (size_t)o->max_moves;
-    config.time_boundary_ms = o->time_boundary_ms;
-    config.leave_boundary_ms = o->leave_boundary_ms;
-    config.allocate_timeout_ms = o->allocate_timeout_ms;
-    config.handover_timeout_ms = o->handover_timeout_ms;
-    config.prepare_timeout_ms = o->standby ? o->prepare_timeout_ms : 0;
     config.on_session_loss = m->ledger.rejoins ? DIVVY_REJOIN : DIVVY_FAIL;
     config.on_state = on_state;
     config.on_items = on_items;
     config.user = m;
     int error = divvy_partitioner_create(&m->p, m->session.client, &config);
-    m->items.p = m->p;
+    m->items.p = m->load.p = m->p;
     return error ? dv_session_refused(&m->session, error) : 0;
 }
 
@@ -403,6 +396,7 @@ static int run_member(member *m) {
     if (code != 0) return code;
     m->session.watched_by = m->guardians; /* NULL: what reads our lines works on when we have died. */
     code = dv_session_open(&m->session);
+    if (code == 0) dv_partition_load_open(&m->load, m->session.client);
     if (code == 0) code = dv_partition_items_open(&m->items);
     if (code == 0) code = wait_for_items(m);
     if (code == 0 && dv_partition_items_list(&m->items)->count == 0) return code;
@@ -427,6 +421,7 @@ static int run(int argc, char **argv) {
                              .unreachable = DV_EXIT_UNREACHABLE,
                              .options = &m.options.session};
     m.items = (dv_partition_items){.options = &m.options, .session = &m.session};
+    m.load = (dv_partition_load){.options = &m.options, .ledger = &m.ledger};
     int code = DV_EXIT_USAGE;
     int outcome = dv_partition_options_parse(&m.options, argc, argv);
     if (outcome == DV_OPTIONS_HELP) {
@@ -441,6 +436,7 @@ static int run(int argc, char **argv) {
     divvy_partitioner_destroy(m.p);
     dv_session_close(&m.session);
     dv_partition_items_close(&m.items);
+    dv_partition_load_close(&m.load);
     dv_supervisor_close(m.supervisor);
     dv_guardians_close(m.guardians);
     free(m.program);

@@ -10,9 +10,10 @@
 #include "code_word.h"
 #include "command.h"
 #include "items_options.h"
+#include "partition_extras.h"
 #include "supervise_child.h"
 
-enum { DAY_MS = 24 * 3600 * 1000, DRAIN_MS = 10000, HANDOVER_MS = 30000, MOVES_MAX = 10000 };
+enum { DAY_MS = 24 * 3600 * 1000, DRAIN_MS = 10000, HANDOVER_MS = 30000, MOVES_MAX = 10000, MEMBERS_MAX = 10000 };
 
 static const char command[] = "partition";
 
@@ -23,6 +24,8 @@ static const dv_choice assigns[] = {{"auto", DIVVY_ASSIGN_AUTO},
                                     {"round_robin", DIVVY_ASSIGN_ROUND_ROBIN},
                                     {"rendezvous", DIVVY_ASSIGN_RENDEZVOUS},
                                     {NULL, 0}};
+
+static const dv_choice balances[] = {{"cpu", DV_BALANCE_CPU}, {NULL, 0}};
 
 static const dv_choice restarts[] = {
     {"always", DV_RESTART_ALWAYS}, {"on-failure", DV_RESTART_ON_FAILURE}, {"never", DV_RESTART_NEVER}, {NULL, 0}};
@@ -111,6 +114,29 @@ static const dv_option table[] = {
              "with --standby, how long the command of an item may get ready before this\n"
              "member asks for the item all the same; at most --handover-timeout, after\n"
              "which the last owner stops anyway (default: five sixths of that, 25s)"),
+    CHOICE("balance", "WHAT", balance, balances,
+           "have the pool deal by load; cpu: the processor time of each command and all\n"
+           "that it starts, in cores. All members of a pool should do the same"),
+    TEXT("load-command", "CMD", load_command,
+         "have the pool deal by the loads that this shell command prints. It runs once\n"
+         "for all items of this member, reads their names from standard input, and\n"
+         "prints a line ITEM NUMBER for each; see above. Each run has 60s"),
+    DURATION("load-interval", load_interval_ms, 1000, 3600 * 1000,
+             "how often loads are measured or asked for, and told to the pool\n"
+             "(default: 10s)"),
+    TEXT("load-unit", "UNIT", load_unit,
+         "the unit of --load-command, such as messages (default: load). Loads in\n"
+         "another unit than the pool's are not used"),
+    TEXT("load-floor", "NUMBER", load_floor_text,
+         "move nothing for load while the members have less than this in the mean\n"
+         "(default: 5 % of the processors with --balance cpu, else 0)"),
+    TEXT("tags", "TAGS", tags, "what this member has that items may need, such as gpu,ssd"),
+    NUMBER("cap", cap, 1, UINT32_MAX, "the most items that this member takes; others that have room take the rest"),
+    NUMBER("min-members", min_members, 1, MEMBERS_MAX,
+           "deal nothing before so many members are there, when a pool begins"),
+    DURATION("min-members-wait", min_members_wait_ms, 0, DAY_MS,
+             "how long the pool waits for --min-members; then it deals to those who are\n"
+             "there (default: 1m)"),
     FLAG("rejoin", rejoin, "take part again after the session was lost; always so with a COMMAND"),
     DV_SESSION_OPTION_AUTH_FILE(dv_partition_options, session),
     DV_TLS_OPTIONS(dv_partition_options, session.tls),
@@ -165,8 +191,17 @@ void dv_partition_print_help(void) {
            "likewise, and a list that fails or is empty changes nothing. There SIGHUP has divvy look\n"
            "at once. With --item, SIGHUP makes divvy leave the pool.\n"
            "\n"
-           "--rejoin-delay, --weight, --zone, --max-moves, --handover-timeout and --standby have an\n"
-           "effect in such a pool only.\n"
+           "--rejoin-delay, --weight, --zone, --tags, --cap, --min-members, --max-moves, --balance,\n"
+           "--load-command, --handover-timeout and --standby have an effect in such a\n"
+           "pool only.\n"
+           "\n"
+           "A pool deals by load where its members tell the loads of their items. A --load-command\n"
+           "may print the loads of all items there are: divvy takes those of this member's. The last\n"
+           "word of a line is the number, the rest is the item. Here the first command prints them\n"
+           "all, and the second one asks for each item:\n"
+           "\n"
+           "  --load-command \"rabbitmqctl -q list_queues name messages\"\n"
+           "  --load-command 'while read -r q; do echo \"$q $(redis-cli llen \"$q\")\"; done'\n"
            "\n");
     dv_options_print(table);
     printf("\n"
@@ -197,7 +232,7 @@ static const char *stray(const dv_partition_options *options) {
     return options->prepare_timeout_ms >= 0 ? "--prepare-timeout is for commands that stand by; add --standby" : NULL;
 }
 
-static const char *missing(const dv_partition_options *options) {
+static const char *missing(dv_partition_options *options) {
     if (!options->path) return "--path is missing; it names the pool, such as /work_queues";
     if (*options->path != '/') return "--path must begin with a slash, such as /work_queues";
     dv_items_given given = {options->items_from, options->items_command, options->items_znode, options->items.count};
@@ -215,7 +250,38 @@ static const char *missing(const dv_partition_options *options) {
     if (!options->arguments && options->session.failover_delay_ms)
         return "--failover-delay is for a command, which stands behind --";
     if (!options->arguments && options->restart >= 0) return "--restart is for a command, which stands behind --";
+    wrong = dv_partition_extras_wrong(options);
+    if (wrong) return wrong;
     return options->standby ? no_standby(options) : stray(options);
+}
+
+static void fill_loads(const dv_partition_options *o, divvy_partitioner_config *config) {
+    config->load_unit = o->load_unit;
+    config->load_interval_ms = o->load_interval_ms;
+    config->load_floor = o->load_floor;
+    config->tags = o->tags;
+    config->item_cap = (size_t)o->cap;
+    config->min_members = (size_t)o->min_members;
+    config->min_members_wait_ms = o->min_members_wait_ms;
+}
+
+void dv_partition_options_fill(const dv_partition_options *o, divvy_partitioner_config *config) {
+    config->path = o->path;
+    config->identifier = o->identifier;
+    config->mode = o->mode;
+    config->assign = o->assign;
+    config->items_order = o->items_order;
+    config->static_membership = o->rejoin_delay_ms > 0;
+    config->rejoin_delay_ms = o->rejoin_delay_ms;
+    config->weight = (uint32_t)o->weight;
+    config->zone = o->zone;
+    config->max_moves = (size_t)o->max_moves;
+    config->time_boundary_ms = o->time_boundary_ms;
+    config->leave_boundary_ms = o->leave_boundary_ms;
+    config->allocate_timeout_ms = o->allocate_timeout_ms;
+    config->handover_timeout_ms = o->handover_timeout_ms;
+    config->prepare_timeout_ms = o->standby ? o->prepare_timeout_ms : 0;
+    fill_loads(o, config);
 }
 
 static void set_defaults(dv_partition_options *options) {
@@ -230,6 +296,8 @@ static void set_defaults(dv_partition_options *options) {
         .mode = DIVVY_INCREMENTAL,
         .assign = DIVVY_ASSIGN_AUTO,
         .weight = 1000,
+        .load_interval_ms = -1,
+        .min_members_wait_ms = -1,
     };
 }
 
@@ -283,6 +351,7 @@ int dv_partition_options_parse(dv_partition_options *options, int argc, char **a
     if (options->drain_ms < 0) options->drain_ms = DRAIN_MS;
     if (options->restart < 0) options->restart = DV_RESTART_ALWAYS;
     if (options->prepare_timeout_ms < 0) options->prepare_timeout_ms = prepare_ms(options->handover_timeout_ms);
+    dv_partition_extras_finish(options);
     if (!options->items_interval_ms) options->items_interval_ms = DV_ITEMS_INTERVAL_MS;
     if (dv_session_options_finish(&options->session, command) != 0) return DV_OPTIONS_WRONG;
     if (options->items_command || options->items_znode) return DV_OPTIONS_PARSED;

@@ -4,9 +4,14 @@
 
 #include <stdint.h>
 
+#include <divvy/divvy.h>
+
 #include "connection.h"
 #include "item_list.h"
 #include "options.h"
+
+/* By what --balance measures loads. */
+enum { DV_BALANCE_NONE, DV_BALANCE_CPU };
 
 typedef struct {
     dv_session_options session;
@@ -37,6 +42,20 @@ typedef struct {
     int standby;
     int64_t prepare_timeout_ms; /* of a standby */
 
+    int balance;              /* DV_BALANCE_* */
+    const char *load_command; /* NULL: none */
+    int64_t load_interval_ms;
+    const char *load_unit;       /* NULL: the usual one */
+    const char *load_floor_text; /* NULL: the usual one */
+    double load_floor;
+    const char *tags;    /* NULL: none */
+    int64_t cap;         /* 0: none */
+    int64_t min_members; /* 0: one */
+    int64_t min_members_wait_ms;
+    const char *quarantine; /* NULL: none, else "5/10m", as the next two say */
+    size_t quarantine_failures;
+    int64_t quarantine_window_ms;
+
     dv_item_list list; /* read from items_from, or copied from items; empty where it is followed */
 } dv_partition_options;
 
@@ -47,6 +66,9 @@ typedef struct {
  * release *options with dv_partition_options_free().
  */
 int dv_partition_options_parse(dv_partition_options *options, int argc, char **argv);
+
+/* Fills in what the options say of the member; the items and callbacks are the caller's to set. */
+void dv_partition_options_fill(const dv_partition_options *options, divvy_partitioner_config *config);
 
 void dv_partition_options_free(dv_partition_options *options);
 

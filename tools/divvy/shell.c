@@ -12,7 +12,7 @@
 #include "tls_options.h"
 
 /* No descriptor of ours but the pipe, and signals as usual. */
-static int spawn(pid_t *process, const char *command, int output_fd) {
+static int spawn(pid_t *process, const char *command, int input_fd, int output_fd) {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     sigset_t none, pipes;
@@ -28,7 +28,8 @@ static int spawn(pid_t *process, const char *command, int output_fd) {
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &pipes);
-    error = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (input_fd >= 0) error = posix_spawn_file_actions_adddup2(&files, input_fd, STDIN_FILENO);
+    else error = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!error) error = posix_spawn_file_actions_adddup2(&files, output_fd, STDOUT_FILENO);
     if (!error) error = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
     char *arguments[] = {"sh", "-c", (char *)(uintptr_t)command, NULL};
@@ -38,13 +39,13 @@ static int spawn(pid_t *process, const char *command, int output_fd) {
     return error;
 }
 
-int dv_shell_start(pid_t *process, int *output_fd, const char *command) {
+int dv_shell_start(pid_t *process, int *output_fd, const char *command, int input_fd) {
     int ends[2];
     *process = 0;
     *output_fd = -1;
     if (pipe2(ends, O_CLOEXEC) != 0) return errno;
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    int error = spawn(process, command, ends[1]);
+    int error = spawn(process, command, input_fd, ends[1]);
     close(ends[1]);
     if (error) {
         close(ends[0]);

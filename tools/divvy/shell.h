@@ -5,12 +5,12 @@
 #include <sys/types.h>
 
 /*
- * Starts `sh -c command`, in a process group of its own. It has /dev/null for standard input, our standard error, and
- * no other descriptor or credential of ours.
+ * Starts `sh -c command`, in a process group of its own. It has `input_fd` for standard input (-1: /dev/null), our
+ * standard error, and no other descriptor or credential of ours. input_fd stays the caller's.
  *
  * Returns 0 with the process in *process, to be waited for, and the end of a pipe in *output_fd, to be closed: reading
  * from it does not block. Or returns an errno; then *process is 0 and *output_fd -1.
  */
-int dv_shell_start(pid_t *process, int *output_fd, const char *command);
+int dv_shell_start(pid_t *process, int *output_fd, const char *command, int input_fd);
 
 #endif

@@ -27,6 +27,9 @@ static void tell(const dv_child *child, dv_child_kind kind, int status, int64_t 
                             .token = child->running_token,
                             .pid = child->pid,
                             .status = WIFSIGNALED(status) ? SIGNAL_STATUS + WTERMSIG(status) : WEXITSTATUS(status),
+                            .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+                            .guardian = child->guardian_pid,
+                            .cpu_us = child->cpu_us,
                             .restart_ms = restart_ms,
                             .reason = reason};
     child->config->on_child(&event, child->config->user);
@@ -146,7 +149,7 @@ static void fail(dv_child *child, const char *reason, int64_t now_ms) {
 }
 
 static void start_failed(dv_child *child, int error, int64_t now_ms) {
-    child->pid = 0;
+    child->pid = child->guardian_pid = 0;
     fail(child, strerror(error), now_ms);
 }
 
@@ -209,7 +212,8 @@ int dv_child_start(dv_child *child, dv_guardians *guardians, const dv_child_time
         begin(child);
         return 0;
     }
-    child->pid = 0;
+    child->pid = child->guardian_pid = 0;
+    child->cpu_us = 0;
     child->end_reason = NULL;
     child->begun = false;
     child->running_token = 0;
@@ -253,6 +257,7 @@ static void has_exited(dv_child *child, int status, int64_t now_ms) {
 static void take_gone(dv_child *child, const dv_guardian_event *event, int64_t now_ms) {
     assert(child->pid > 0);
     bool by_itself = event->why == DV_ENDED_BY_ITSELF;
+    child->cpu_us = event->cpu_us;
     if (child->end_reason == deaf && !by_itself) fail(child, deaf, now_ms);
     else if (child->end_reason == deaf && child->wanted) has_exited(child, event->value, now_ms);
     /* Also where it has exited by itself just before our order came. */
@@ -272,6 +277,7 @@ static bool take_event(dv_child *child, const dv_guardian_event *event, int64_t 
     case DV_GUARDIAN_STARTED:
         assert(child->pid == 0 && event->value > 1);
         child->pid = event->value;
+        child->guardian_pid = event->guardian;
         tell(child, child->begun ? DV_CHILD_STARTED : DV_CHILD_STANDBY, 0, -1, NULL);
         return false;
     case DV_GUARDIAN_REFUSED: take_refused(child, event->value, now_ms); return true;

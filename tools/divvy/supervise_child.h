@@ -43,6 +43,9 @@ typedef struct {
     int64_t token;      /* 0: it was not told to begin */
     pid_t pid;          /* 0 where it could not be started */
     int status;         /* as shells tell it: 128 and the signal's number where one ended it */
+    int signal;         /* that ended it; 0: none did */
+    pid_t guardian;     /* the parent of all its processes; 0 where it could not be started */
+    uint64_t cpu_us;    /* where it is over: the processor time of all its processes, as far as it is known */
     int64_t restart_ms; /* -1: there is no next start to be told of */
     const char *reason; /* NULL: none */
 } dv_child_event;
@@ -81,6 +84,8 @@ typedef struct {
     dv_standby standby;    /* of what runs */
     int64_t running_token; /* what it began with; 0: it has not */
     pid_t pid;             /* 0: not known yet */
+    pid_t guardian_pid;    /* likewise */
+    uint64_t cpu_us;       /* it has used so much; 0: that is not known yet */
     int64_t started_ms;
     const char *end_reason; /* it was told to end; NULL: it was not */
     int64_t
