@@ -73,16 +73,17 @@ void dv_load_command_begin(dv_load_command *c, const char *const *items, size_t 
 
 static void tell_bad(dv_load_command *c, const dv_load_lines *lines, dv_load_line_kind kind) {
     static const char *const reasons[DV_LOAD_LINE_KINDS] = {
-        [DV_LOAD_LINE_NO_NUMBER] = "is no number; print ITEM NUMBER on a line of its own, such as \"orders 12.5\"",
-        [DV_LOAD_LINE_NEGATIVE] = "is negative; a load is 0 or more",
-        [DV_LOAD_LINE_INFINITE] = "is not finite; print no line for an item whose load is not known",
-        [DV_LOAD_LINE_LONG] = "..., which is too long for a number: it may have 64 bytes",
+        [DV_LOAD_LINE_NO_NUMBER] =
+            ", which is no number; print ITEM NUMBER on a line of its own, such as \"orders 12.5\"",
+        [DV_LOAD_LINE_NEGATIVE] = ", which is negative; a load is 0 or more",
+        [DV_LOAD_LINE_INFINITE] = ", which is not finite; print no line for an item whose load is not known",
+        [DV_LOAD_LINE_LONG] = " and more; a number has at most 64 bytes",
     };
     char others[64] = "";
     if (lines->bad[kind].count == 0) return;
     if (lines->bad[kind].count > 1)
         snprintf(others, sizeof others, " (%zu more lines are like that)", lines->bad[kind].count - 1);
-    tell(c, kind, "printed for the item \"%.100s\" the load \"%s\", which %s%s", c->asked.names[lines->bad[kind].item],
+    tell(c, kind, "printed for the item \"%.100s\" the load \"%s\"%s%s", c->asked.names[lines->bad[kind].item],
          lines->bad[kind].number, reasons[kind], others);
 }
 
