@@ -117,8 +117,8 @@ typedef struct {
      * 0, the default: `prepare` is not told, and no item waits for it. */
     int64_t prepare_timeout_ms;
     /* The next three are about loads, as divvy_partitioner_set_load() tells them. */
-    /** The unit of this member's loads: 1 to 16 of a-z, 0-9, "_", "/", "%", ".", "-". NULL: "load". A pool has one; what
-     * members tell in another is passed over (DIVVY_WARN_LOAD_UNIT). */
+    /** The unit of this member's loads: 1 to 16 of A-Z, a-z, 0-9, "_", "/", "%", ".", "-". NULL: "load". A pool has
+     * one; what members tell in another is passed over (DIVVY_WARN_LOAD_UNIT). */
     const char *load_unit;
     /** At most so often a member tells its loads, and the pool's first member reads them: 1 s to 1 h. Default: 10 s. */
     int64_t load_interval_ms;
@@ -126,7 +126,7 @@ typedef struct {
      * reads them counts: the pool's first. Default: 0. */
     double load_floor;
     /* The next four count where a plan decides. */
-    /** What this member has that an item may need, separated by commas: at most 16 tags, each of 1 to 64 of A-Z, a-z,
+    /** The tags of this member, which items may need, separated by commas: at most 16 tags, each of 1 to 64 of A-Z, a-z,
      * 0-9, "_", ".", "-". NULL: none. */
     const char *tags;
     size_t item_cap; /**< this member takes at most so many items; what nobody has room for waits. 0: no limit */

@@ -50,11 +50,20 @@ static void add_round(dv_follow_changes *changes, const dv_follower *f) {
     changes->events.round_over = changes->round_over;
 }
 
+/* D47: what was read of members' reports, unless the plan divides other items by now. */
+static void add_loads(dv_follow_changes *changes, const dv_follower *f) {
+    const dv_follow_loads *l = &f->loads;
+    const dv_plan *plan = dv_follow_plan(f);
+    bool fits = l->event && plan && dv_plan_set_equal(plan->set, l->set);
+    if (fits) changes->events.loads = dv_loads_ref(l->event);
+}
+
 dv_follow_changes *dv_follow_collect(const dv_follower *f) {
     dv_follow_changes *changes = calloc(1, sizeof *changes);
     if (!changes) return NULL;
     if (add_expired(changes, &f->absences) && add_requests(changes, f)) {
         add_round(changes, f);
+        add_loads(changes, f);
         return changes;
     }
     dv_follow_free_changes(changes);
@@ -62,7 +71,8 @@ dv_follow_changes *dv_follow_collect(const dv_follower *f) {
 }
 
 bool dv_follow_has_changes(const dv_follow_changes *changes) {
-    return changes->is_urgent || changes->events.expired_count > 0 || changes->events.round_over != NULL;
+    return changes->is_urgent || changes->events.expired_count > 0 || changes->events.round_over != NULL ||
+           changes->events.loads != NULL;
 }
 
 void dv_follow_free_changes(dv_follow_changes *changes) {
@@ -71,5 +81,6 @@ void dv_follow_free_changes(dv_follow_changes *changes) {
     free(changes->expired);
     free(changes->node);
     dv_plan_set_unref(changes->events.set);
+    dv_loads_unref(changes->events.loads);
     free(changes);
 }

@@ -14,6 +14,7 @@ static void look(dv_follower *f, unsigned what, int64_t now) {
     }
     if (what & (DV_LOOK_TARGET | DV_LOOK_SETTLED)) dv_follow_apply(f, what & DV_LOOK_SETTLED, now);
     if (what & DV_LOOK_ROUND) dv_follow_watch_round(f, now);
+    if (what & DV_LOOK_ROUND) dv_follow_watch_loads(f, now);
     if (what & DV_LOOK_WRITES) dv_follow_evaluate(f, now);
 }
 
@@ -31,7 +32,7 @@ dv_follower *dv_follow_new(const dv_follow_config *config, const dv_follow_event
     f->is_stopped = true;
     f->path = dv_path_join(config->path, "plan");
     f->roster = dv_roster_new(config->client, config->party_path, events->ghost, owner);
-    if (f->path && f->roster) return f;
+    if (dv_follow_init_loads(f) && f->path && f->roster) return f;
     dv_follow_free(f);
     return NULL;
 }
@@ -43,6 +44,7 @@ void dv_follow_free(dv_follower *f) {
     dv_follow_stop_round(f);
     dv_follow_free_absences(f);
     dv_follow_free_requests(f);
+    dv_follow_free_loads(f);
     dv_follow_free_first(f);
     dv_follow_forget_node(f);
     dv_roster_free(f->roster);
@@ -53,7 +55,7 @@ void dv_follow_free(dv_follower *f) {
 
 bool dv_follow_at_rest(const dv_follower *f) {
     return !f || (!f->reading.reader && !f->attempt.writer && !f->attempt.asking && f->fence.under_way == 0 &&
-                  !f->next_owners.under_way && f->round.under_way == 0);
+                  !f->next_owners.under_way && f->round.under_way == 0 && !f->loads.reading);
 }
 
 /* ---- P/plan ---- */
@@ -107,6 +109,7 @@ static void lose_force(dv_follower *f, bool names_decide) {
     dv_follow_restart_rank(f);
     dv_follow_write_no_more(f);
     dv_follow_stop_round(f);
+    dv_follow_stop_loads(f);
     f->events->no_plan(f->owner);
 }
 

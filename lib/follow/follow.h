@@ -19,6 +19,11 @@ typedef struct {
     dv_plan_set *configured;
     uint32_t weight, max_moves;
     int64_t round_timeout_ms, settle_max_ms;
+    size_t min_members;
+    int64_t min_members_wait_ms;
+    const char *load_unit;
+    int64_t load_interval_ms;
+    double load_floor;
     bool is_static;             /* static_membership */
     bool is_eager;              /* P5: a share is complete only when no other one is to be expected */
     bool hands_over;            /* a target tells of owners */
@@ -114,6 +119,9 @@ void dv_follow_connected(dv_follower *f, int64_t now);
 bool dv_follow_settled(dv_follower *f, const dv_follow_party *party, int64_t now);
 /* D10: remembers what a rule of names gave. Takes over `owners`, of the items of `set`, as indices into `nodes`. */
 void dv_follow_remember(dv_follower *f, const char *const *nodes, size_t count, uint32_t *owners, dv_plan_set *set);
+
+/* Our user tells loads, which members report from now on: the plan has to say that there are some (D47). */
+void dv_follow_report_loads(dv_follower *f, int64_t now);
 
 /* ---- requests of the user: each waits until a plan is in force that contains it ---- */
 

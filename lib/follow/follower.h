@@ -33,6 +33,7 @@ typedef struct {
     bool is_known; /* D37: when our rank may write, for this pair */
     int64_t at, pzxid, mzxid;
     int64_t retry_at, backoff_ms; /* after a failure */
+    int64_t alone_since;          /* too few members were here for a first plan; 0: enough are, or a plan is in use */
     dv_timer timer;
 } dv_follow_rank;
 
@@ -115,6 +116,27 @@ typedef struct {
     dv_timer timer;
 } dv_follow_round;
 
+/* The loads that members report: loads.c. */
+typedef struct {
+    char *directory; /* P/loads */
+    bool reports;    /* our user tells loads */
+    dv_loads *event; /* that the next step is to have, of the items of `set`; NULL: none */
+    dv_plan_set *set;
+    dv_loads *last; /* that was read last, when the plan was that of last_mzxid */
+    int64_t last_mzxid;
+    int64_t seen_mzxid;                    /* of the newest plan that was looked at for `rest_until` */
+    int64_t rest_until;                    /* nothing is moved for load before */
+    char unit[DV_LOAD_UNIT_BYTES_MAX + 1]; /* that all members report in by now; "": that of the plan */
+    bool is_denied;                        /* P/loads may not be read, and the user knows */
+    struct dv_load_reading *reading;       /* that is under way; NULL: none */
+    dv_timer timer;
+} dv_follow_loads;
+
+/* The items that the user was warned of: heavy.c. */
+typedef struct {
+    uint8_t told[512]; /* bits, by the crc of the name */
+} dv_follow_heavy;
+
 /* D36: nothing is to be written for this pair: writes.c. */
 typedef struct {
     bool stands;
@@ -172,6 +194,8 @@ struct dv_follower {
     dv_follow_told told;
     dv_follow_share share;
     dv_follow_round round;
+    dv_follow_loads loads;
+    dv_follow_heavy heavy;
     dv_follow_verdict verdict;
     dv_follow_attempt attempt;
 };
@@ -224,6 +248,8 @@ void dv_follow_write_no_more(dv_follower *f);
 void dv_follow_try_later(dv_follower *f, int64_t now);
 void dv_follow_forget_failures(dv_follower *f);
 void dv_follow_restart_rank(dv_follower *f);
+/* Returns whether the pool has no plan in use yet, and waits for more members. */
+bool dv_follow_waits_for_members(const dv_follower *f, int64_t now);
 
 /* ---- absences.c ---- */
 /* The memory may have another plan. */
@@ -270,6 +296,19 @@ void dv_follow_tell(dv_follower *f, const dv_plan *plan, const dv_plan_member *o
 void dv_follow_tell_fenced(const dv_follower *f);
 /* We take part again: a member that joins is told of what concerns it. */
 void dv_follow_tell_again(dv_follower *f);
+
+/* ---- heavy.c ---- */
+/* Warns once of each item that is more work than a fair share, by the plan and what is reported. */
+void dv_follow_tell_heavy(dv_follower *f, const dv_loads *reported);
+
+/* ---- loads.c ---- */
+bool dv_follow_init_loads(dv_follower *f);
+/* A step has taken these changes, or has found that nothing is to be written. */
+void dv_follow_used_loads(dv_follower *f, const dv_follow_changes *changes);
+/* The party or the plan may be another: reads what is reported, if that is ours to do. */
+void dv_follow_watch_loads(dv_follower *f, int64_t now);
+void dv_follow_stop_loads(dv_follower *f);
+void dv_follow_free_loads(dv_follower *f);
 
 /* ---- target.c ---- */
 /* D34: tells the target by party, memory and fencing. `is_settled`: the party has just settled. */

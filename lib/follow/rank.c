@@ -57,6 +57,30 @@ static bool waits_for_others(const dv_follower *f) {
     return knows_nothing && !(f->memory.standing == DV_PLAN_MISSING && f->questions->is_never_used(f->owner));
 }
 
+/* D37: returns whether no plan is to be written yet, as too few are here for a pool that begins. */
+static bool lacks_members(const dv_follower *f) {
+    const dv_plan_party *party = dv_roster_party(f->roster);
+    const dv_plan *plan = dv_follow_plan(f);
+    size_t live = 0;
+    if (f->first.by_rule) return false;
+    for (size_t n = 0; n < party->count; n++) {
+        if (plan && dv_plan_member_of(plan, party, n)) return false;
+        live += !party->nodes[n].is_ghost;
+    }
+    return live < f->config.min_members;
+}
+
+static int64_t members_due(dv_follower *f, int64_t now) {
+    dv_follow_rank *r = &f->rank;
+    if (!lacks_members(f)) r->alone_since = 0;
+    else if (r->alone_since == 0) r->alone_since = now;
+    return r->alone_since ? r->alone_since + f->config.min_members_wait_ms : now;
+}
+
+bool dv_follow_waits_for_members(const dv_follower *f, int64_t now) {
+    return f->rank.alone_since && now < f->rank.alone_since + f->config.min_members_wait_ms && lacks_members(f);
+}
+
 /* Another pair starts the wait again. But a party that keeps changing must not put the first plan off for ever. */
 int64_t dv_follow_turn(dv_follower *f, bool is_urgent, int64_t now) {
     dv_follow_rank *r = &f->rank;
@@ -68,7 +92,9 @@ int64_t dv_follow_turn(dv_follower *f, bool is_urgent, int64_t now) {
     r->pzxid = f->party.pzxid;
     r->mzxid = f->memory.mzxid;
     if (is_urgent && r->at > now) r->at = now;
-    return r->at > r->retry_at ? r->at : r->retry_at;
+    int64_t due = members_due(f, now);
+    if (due < r->at) due = r->at;
+    return due > r->retry_at ? due : r->retry_at;
 }
 
 void dv_follow_restart_rank(dv_follower *f) {

@@ -39,7 +39,7 @@ bool dv_follow_request_leave(dv_follower *f, bool hands_over, int64_t now) {
     if (!f) return false;
     f->requests.leaves = true;
     f->requests.hands_over = hands_over;
-    if (!f->party.in_force) return false;
+    if (!f->party.in_force || dv_follow_waits_for_members(f, now)) return false;
     if (f->requests.leave.is_open) return true;
     open_request(&f->requests.leave);
     f->look(f, DV_LOOK_WRITES, now);

@@ -45,6 +45,7 @@ static void conclude(dv_follower *f, int64_t pzxid, const dv_follow_changes *cha
     f->verdict = (dv_follow_verdict){.stands = true, .pzxid = pzxid, .mzxid = f->memory.mzxid};
     dv_follow_write_no_more(f);
     dv_follow_forget_failures(f);
+    dv_follow_used_loads(f, changes);
     dv_follow_fulfil(f, changes, now);
     if (!f->share.agrees) dv_follow_apply(f, false, now);
 }
@@ -95,9 +96,11 @@ static void on_written(dv_follower *f, int64_t now) {
     dv_follow_forget_verdict(f);
     dv_follow_forget_failures(f);
     dv_follow_note_absences(f, now);
+    dv_follow_used_loads(f, f->attempt.changes);
     dv_follow_fulfil(f, f->attempt.changes, now);
     dv_follow_apply(f, false, now);
     dv_follow_watch_round(f, now);
+    dv_follow_watch_loads(f, now);
 }
 
 static void on_done(void *owner, dv_plan_outcome outcome, int error, int64_t now) {

@@ -190,7 +190,7 @@ static void hear(dv_node *node, dv_session_event event, int64_t now) {
 static void on_failed(dv_node *node, int error, int64_t now) {
     dv_own_note *o = of_node(node);
     o->broken = true;
-    dv_client_log(node->client, DIVVY_LOG_INFO, "%s cannot be made, so items are not handed over: %s", node->requested,
+    dv_client_log(node->client, DIVVY_LOG_INFO, "%s cannot be made, so %s: %s", node->requested, o->events->without,
                   divvy_strerror(error));
     tell_settled(o, now);
 }

@@ -1,6 +1,7 @@
-/* Our own note: one ephemeral node whose data we change, one write at a time. SPDX-License-Identifier: Apache-2.0
+/* One ephemeral node of ours whose data we change, one write at a time. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, T0, T5. Each write is at the version that the last one left, so nobody else's is taken for ours. */
+ * docs/protocol.md, T0, T5: our note; D46: our report of loads. Each write is at the version that the last one left, so
+ * nobody else's is taken for ours. */
 #ifndef DV_OWN_NOTE_H
 #define DV_OWN_NOTE_H
 
@@ -16,6 +17,7 @@ typedef struct {
     void (*wrote)(void *owner, dv_own_note *note, int error, int64_t now);
     /* Nothing of it is left: the last call. */
     void (*gone)(void *owner, dv_own_note *note, int64_t now);
+    const char *without; /* completes "it cannot be made, so ..." */
 } dv_own_note_events;
 
 /* Makes the node `directory`/`name`, with `text`, and the directory if it is missing. Takes over the text; `directory`

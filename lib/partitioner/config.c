@@ -10,6 +10,7 @@
 #include "base/crc32.h"
 #include "base/utf8.h"
 #include "partitioner/partitioner.h"
+#include "plan/loads.h"
 #include "plan/member_data.h"
 #include "recipe/record.h"
 #include "znode/path.h"
@@ -29,11 +30,6 @@ static int check_zone(divvy_client *client, const char *zone) {
     return 0;
 }
 
-static bool is_unit(const char *text) {
-    size_t bytes = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_/%.-");
-    return bytes > 0 && bytes <= DV_PARTITIONER_UNIT_BYTES_MAX && text[bytes] == '\0';
-}
-
 static int check_tags(divvy_client *client, const char *tags) {
     char text[DV_TAGS_BYTES];
     const char *why = dv_tags_make(text, tags);
@@ -41,9 +37,9 @@ static int check_tags(divvy_client *client, const char *tags) {
 }
 
 static int check_loads(divvy_client *client, const divvy_partitioner_config *c) {
-    if (c->load_unit && !is_unit(c->load_unit))
+    if (c->load_unit && !dv_load_unit_is_good(c->load_unit))
         return dv_fail(client, DIVVY_EINVAL,
-                       "partitioner: load_unit is \"%.40s\", and not 1 to 16 of a-z, 0-9, \"_\", \"/\", \"%%\", "
+                       "partitioner: load_unit is \"%.40s\", and not 1 to 16 of A-Z, a-z, 0-9, \"_\", \"/\", \"%%\", "
                        "\".\", \"-\"",
                        c->load_unit);
     if (c->load_interval_ms < LOAD_INTERVAL_MIN_MS || c->load_interval_ms > LOAD_INTERVAL_MAX_MS)

@@ -174,7 +174,7 @@ void dv_handover_ended(divvy_partitioner *p, int64_t now) {
 }
 
 void dv_handover_named(void *partitioner, const char *node, int64_t now) {
-    static const dv_own_note_events events = {on_settled, on_wrote, on_gone};
+    static const dv_own_note_events events = {on_settled, on_wrote, on_gone, "items are not handed over"};
     divvy_partitioner *p = partitioner;
     struct dv_handover *h = p->handover;
     drop_note(p, now);

@@ -124,7 +124,7 @@ typedef struct dv_item {
     dv_item_give give;
     dv_item_told told;
     dv_item_measured measured;
-    dv_load_meter *load; /* loads.c: NULL: its user never told a load of it */
+    dv_item_load *load; /* loads.c: NULL: its user never told a load of it */
 
     struct divvy_partitioner *partitioner; /* this and what follows: items_set.c */
     unsigned refs;    /* the table's, one for each place that is not gone, one for each request about it */

@@ -21,7 +21,7 @@ static void finish(divvy_partitioner *p, int64_t now) {
 
 static bool everything_gone(void *context) {
     const divvy_partitioner *p = context;
-    bool gone = p->totals.leaving == 0 && !p->membership && dv_handover_at_rest(p);
+    bool gone = p->totals.leaving == 0 && !p->membership && dv_handover_at_rest(p) && dv_own_loads_at_rest(p);
     return (gone && p->life == DV_LIFE_TIDIED) || p->lost_session;
 }
 

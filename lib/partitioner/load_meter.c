@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#define LN_2 0.69314718055994531
+
 enum { SETTLED_MS = 2 * DV_LOAD_HALF_LIFE_MS, FORGOTTEN_HALF_LIVES = 64, FRACTION_BITS = 16 };
 
 double dv_load_decay(int64_t ms) {
@@ -17,10 +19,13 @@ double dv_load_decay(int64_t ms) {
     if (halves >= FORGOTTEN_HALF_LIVES) return 0;
     double factor = 1;
     for (int64_t i = 0; i < halves; i++) factor /= 2;
-    int64_t fraction = (ms % DV_LOAD_HALF_LIFE_MS) * (1 << FRACTION_BITS) / DV_LOAD_HALF_LIFE_MS;
-    for (int i = 0; i < FRACTION_BITS; i++) {
-        if (fraction & 1 << (FRACTION_BITS - 1 - i)) factor *= roots[i];
+    double fraction = (double)(ms % DV_LOAD_HALF_LIFE_MS) / DV_LOAD_HALF_LIFE_MS, bit = 0.5;
+    for (int i = 0; i < FRACTION_BITS; i++, bit /= 2) {
+        if (fraction < bit) continue;
+        factor *= roots[i];
+        fraction -= bit;
     }
+    factor *= 1 - fraction * LN_2; /* what is left is less than 2^-16 */
     return factor;
 }
 

@@ -16,6 +16,12 @@ typedef struct {
     int64_t token; /* of the ownership that the values are of */
 } dv_load_meter;
 
+/* One item's: loads.c writes it. */
+typedef struct {
+    dv_load_meter meter;
+    uint8_t told; /* the class that our report tells of it; DV_CLASS_NONE: none */
+} dv_item_load;
+
 /* Returns whether a user may tell it: a finite number from 0 up. */
 static inline bool dv_load_is_good(double load) {
     return load >= 0 && load - load == 0;

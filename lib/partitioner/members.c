@@ -194,6 +194,7 @@ static void on_joined(void *owner, int64_t now) {
     p->joins++;
     dv_death_watch_joined(p->object.client->death_watch, p->path, p->identifier);
     dv_membership_describe(p->membership, p->later_data);
+    dv_own_loads_joined(p, now);
     restart_watch(owner);     /* From here on the party that is read has us in it. */
     dv_audit_now(owner, now); /* Somebody who deleted our first node may have deleted locks too. */
 }

@@ -57,6 +57,7 @@ static const dv_partitioner_events events = {.ended = on_ended,
 
 static void free_parts(divvy_partitioner *p) {
     dv_handover_free(p);
+    dv_own_loads_free(p);
     dv_follow_free(p->follower);
     dv_partitioner_free_config(p);
 }

@@ -16,14 +16,13 @@
 #include "partitioner/item.h"
 #include "partitioner/item_names.h"
 #include "partitioner/readers.h"
+#include "plan/loads.h"
 #include "plan/member_name.h"
 #include "plan/text.h"
 #include "recipe/contender.h"
 #include "recipe/fetch.h"
 #include "recipe/membership.h"
 #include "recipe/patient_watch.h"
-
-enum { DV_PARTITIONER_UNIT_BYTES_MAX = 16 };
 
 /* The items (items_set.c). Other threads read names, tokens and index, without the client lock. */
 typedef struct dv_item_table {
@@ -110,7 +109,7 @@ struct divvy_partitioner {
     char *member_data, *later_data; /* of our first node, and of those that are made after it */
     unsigned joins;                 /* how many nodes of ours were made, or may have been */
     int64_t first_czxid;            /* that later ones say; below the first's where that is not known; 0: none yet */
-    char load_unit[DV_PARTITIONER_UNIT_BYTES_MAX + 1];
+    char load_unit[DV_LOAD_UNIT_BYTES_MAX + 1];
     char ability[12]; /* the value of our tag `a` */
 
     dv_plan_set *configured; /* what we were made with: its crc is our tag `s` */
@@ -160,7 +159,7 @@ struct divvy_partitioner {
     dv_follower *follower;                       /* of the plan; NULL: we do not follow plans */
     struct dv_handover *handover;                /* NULL: nothing is handed over */
     uint32_t said_crc[DIVVY_WARN_LOAD_UNIT + 1]; /* of the last text of each code of warning */
-    struct dv_load_report *loads;                /* NULL: no load was told yet */
+    struct dv_own_loads *loads;                  /* NULL: no load was told yet */
     dv_partitioner_metrics metrics;
 
     dv_event report, claim; /* posted while gains wait to be told, or places to be claimed, together */
@@ -344,6 +343,13 @@ int dv_target_compute(divvy_partitioner *p, const dv_members *party, const char 
 /* ---- loads.c ---- */
 /* D46: the user has told the load of an item. Returns 0 or DIVVY_ENOMEM. */
 int dv_own_loads_set(dv_item *item, double load, int64_t now);
+/* We have a node in the party, or another one: the report has its name. */
+void dv_own_loads_joined(divvy_partitioner *p, int64_t now);
+/* Nothing is reported from now on, until we join again. */
+void dv_own_loads_stop(divvy_partitioner *p, int64_t now);
+/* Returns whether all reports of ours are gone. */
+bool dv_own_loads_at_rest(const divvy_partitioner *p);
+void dv_own_loads_free(divvy_partitioner *p);
 
 /* ---- metrics.c ---- */
 void dv_partitioner_metrics_init(divvy_partitioner *p);

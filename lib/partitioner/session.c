@@ -6,7 +6,7 @@
 void dv_session_rejoin(divvy_partitioner *p, int64_t now) {
     bool released = p->state == DIVVY_ALLOCATING;
     if (p->life != DV_LIFE_REJOINING || !released || p->membership || p->watch || p->totals.leaving || p->looks ||
-        p->ready_requested || !dv_follow_at_rest(p->follower) || !dv_handover_at_rest(p))
+        p->ready_requested || !dv_follow_at_rest(p->follower) || !dv_handover_at_rest(p) || !dv_own_loads_at_rest(p))
         return;
     assert(p->totals.shown == 0);
     dv_directories_forget(p);

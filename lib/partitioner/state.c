@@ -239,11 +239,12 @@ static void lose_all_shown(divvy_partitioner *p, int reason, int64_t now) {
     assert(p->totals.shown == 0);
 }
 
-static void stop_taking_part(divvy_partitioner *p) {
+static void stop_taking_part(divvy_partitioner *p, int64_t now) {
     if (p->watch) dv_patient_watch_stop(p->watch);
     if (p->membership) dv_membership_leave(p->membership);
     dv_follow_stop(p->follower);
     dv_handover_stop(p);
+    dv_own_loads_stop(p, now);
 }
 
 /* P8, with DIVVY_REJOIN: nothing is owned from now on; when the user has released, all starts again. */
@@ -256,7 +257,7 @@ void dv_state_lose(divvy_partitioner *p, int64_t now) {
     dv_metrics_rebalance_begin(p, DIVVY_REASON_SESSION, now);
     lose_all_shown(p, DIVVY_REASON_SESSION, now);
     dv_report_state(p, from, DIVVY_RELEASE);
-    stop_taking_part(p);
+    stop_taking_part(p, now);
 }
 
 /* P8: final. Shown items are taken from the user at once; their locks go when the user says that work has stopped. */
@@ -276,7 +277,7 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     dv_items_drop(p, true, now);
     lose_all_shown(p, reason, now);
     dv_report_state(p, from, DIVVY_FAILURE);
-    stop_taking_part(p);
+    stop_taking_part(p, now);
     assert(p->life >= DV_LIFE_FAILED && p->totals.shown == 0);
     /* D14: its user has stopped work, or lost it, and waits for the end. ETIMEDOUT would mean that work goes on. */
     if (was_leaving) p->events->left(p, error == DIVVY_ETIMEDOUT ? DIVVY_ECANCELED : error, now);

@@ -24,6 +24,7 @@ typedef struct {
     size_t gained[REASONS], revoked[REASONS], lost[REASONS];
     size_t leaving, staying, prepare;
     unsigned states[4], warnings[WARNINGS];
+    char warned[512]; /* the last warning */
 } member;
 
 struct pool {
@@ -47,6 +48,7 @@ static inline void on_warning(divvy_client *client, int code, const char *messag
     (void)client;
     if (getenv("DV_SHOW")) fprintf(stderr, "warning %d: %s\n", code, message);
     if (code < WARNINGS) ((member *)user)->warnings[code]++;
+    snprintf(((member *)user)->warned, sizeof((member *)user)->warned, "%s", message);
 }
 
 static inline void on_log(int level, const char *message, void *user) {
