@@ -1,10 +1,10 @@
-/* Asks: the kinds of request to a pool: docs/protocol.md, D51. SPDX-License-Identifier: Apache-2.0 */
+/* Asks: the kinds of request to a pool. docs/protocol.md, D51. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool/errand.h"
 #include "pool/whom.h"
+#include "pool/wishes.h"
 
 static bool needs_no_facts(const dv_errand *e) {
     (void)e;
@@ -12,6 +12,10 @@ static bool needs_no_facts(const dv_errand *e) {
 }
 
 /* ---- D15: a weight ---- */
+
+static int find_member(dv_errand *e) {
+    return dv_whom_find(e, e->ask.name, true);
+}
 
 static bool wants_configured(const dv_errand *e) {
     return e->ask.weight == DV_ASK_CONFIGURED_WEIGHT;
@@ -42,8 +46,9 @@ static void tell_weight(dv_errand *e) {
     if (e->result.weight == 0 && load > 0 && dv_whom_is_last(e->memory.plan, e->result.is_static, e->result.key))
         dv_errand_refuse(e, DIVVY_ESTATE,
                          "%s keeps its %zu items: no other member is left that weighs more than 0; nothing was changed",
-                         e->name, load);
+                         e->ask.name, load);
     e->events = (dv_plan_events){.weight = {e->result.key, e->result.weight}};
+    dv_errand_tell(e);
 }
 
 /* ---- D13: an absence ends ---- */
@@ -51,11 +56,12 @@ static void tell_weight(dv_errand *e) {
 static int find_absent(dv_errand *e) {
     const dv_plan_member *m = e->result.key ? dv_whom_member(e) : NULL;
     if (e->result.key && !m) return 0; /* It was found before, and is forgotten. */
-    int error = dv_whom_find(e);
+    int error = find_member(e);
     if (error || !e->result.key || e->result.error || *e->result.waits_for) return error;
     m = dv_whom_member(e);
     if (m && m->absent == 0)
-        dv_errand_refuse(e, DIVVY_ESTATE, "%s is there: only a static member that is absent can be forgotten", e->name);
+        dv_errand_refuse(e, DIVVY_ESTATE, "%s is there: only a static member that is absent can be forgotten",
+                         e->ask.name);
     return 0;
 }
 
@@ -67,15 +73,21 @@ static void tell_expiry(dv_errand *e) {
     const dv_plan_member *m = dv_whom_member(e);
     e->expiry = (dv_plan_expiry){e->result.key, m->absent};
     e->events = (dv_plan_events){.expired = &e->expiry, .expired_count = 1};
+    dv_errand_tell(e);
 }
 
 /* ---- all ---- */
 
 const dv_ask_rule *dv_ask_rule_of(dv_ask_kind kind) {
-    static const dv_ask_rule rules[] = {
-        [DV_ASK_WEIGHT] = {dv_whom_find, wants_configured, has_weight, tell_weight},
-        [DV_ASK_FORGET] = {find_absent, needs_no_facts, is_forgotten, tell_expiry},
+    static const dv_ask_rule rules[DV_ASK_KINDS] = {
+        [DV_ASK_WEIGHT] = {false, find_member, wants_configured, has_weight, tell_weight},
+        [DV_ASK_FORGET] = {false, find_absent, needs_no_facts, is_forgotten, tell_expiry},
+        [DV_ASK_MOVE] = {true, dv_wish_find_move, needs_no_facts, dv_wish_stands, dv_wish_tell},
+        [DV_ASK_NEED] = {true, dv_wish_find_needy, needs_no_facts, dv_wish_stands, dv_wish_tell},
+        [DV_ASK_OPTION] = {true, dv_wish_find_option, needs_no_facts, dv_wish_stands, dv_wish_tell},
+        [DV_ASK_PAUSE] = {true, dv_wish_find_item, needs_no_facts, dv_wish_stands, dv_wish_tell},
+        [DV_ASK_PIN] = {true, dv_wish_find_pin, needs_no_facts, dv_wish_stands, dv_wish_tell},
     };
-    assert(kind < sizeof rules / sizeof *rules);
+    assert(kind < DV_ASK_KINDS);
     return &rules[kind];
 }

@@ -23,7 +23,7 @@ static void free_errand(dv_errand *e) {
     dv_gathering_clear(&e->party);
     dv_plan_free(e->next);
     free(e->result.key);
-    free(e->name);
+    for (size_t i = 0; i < sizeof e->texts / sizeof *e->texts; i++) free(e->texts[i]);
     free(e->path);
     free(e->party_path);
     free(e->plan_path);
@@ -257,7 +257,7 @@ static int take_odd(void *owner, const char *path, const dv_reply *reply, int64_
     if (reply->error) return reply->error == DIVVY_ENOENT ? 0 : reply->error;
     if (reply->stat->ephemeral_owner == 0 || e->result.error) return 0; /* Only its name is like a member's. */
     dv_gathering_tell_odd(dv_path_last(path), why, sizeof why);
-    dv_errand_refuse(e, DIVVY_ESTATE, "the pool %s follows no plan: %s", e->path, why);
+    dv_errand_refuse(e, DIVVY_ESTATE, "the pool %s %s", e->path, why);
     return 0;
 }
 
@@ -280,11 +280,12 @@ static void on_odd_read(void *owner, int error, int64_t now) {
     put_down(e);
 }
 
-/* Looks for members that keep the pool from following plans. Of all other nodes the name tells enough. */
+/* Looks for members that keep the pool from doing what is asked. Of all other nodes the name tells enough. */
 static void look_at_odd(dv_errand *e, int64_t now) {
     static const dv_fetch_kind kind = {DV_EXISTS, READS_AT_A_TIME, take_odd, on_odd_read};
     size_t count = 0;
-    const char **odd = dv_gathering_pick(&e->party, dv_gathering_is_odd, &count);
+    bool (*is_odd)(const char *node) = e->rule->of_wishes ? dv_gathering_knows_no_wishes : dv_gathering_is_odd;
+    const char **odd = dv_gathering_pick(&e->party, is_odd, &count);
     int error = odd ? 0 : DIVVY_ENOMEM;
     if (!error && count > 0) error = dv_fetch_start(&e->fetch, e->client, &kind, e->party_path, odd, count, e);
     free((void *)odd);
@@ -343,13 +344,18 @@ static void hear(void *context, dv_session_event event, int64_t now) {
     else if (event == DV_SESSION_CLOSED) end(e, DIVVY_ECLOSED, now);
 }
 
-static bool copy_texts(dv_errand *e, const char *path, const char *root, const dv_ask *ask) {
+static bool copy_texts(dv_errand *e, const char *path, const char *root) {
+    const char **const texts[] = {&e->ask.name, &e->ask.value, &e->ask.by, &e->ask.why};
+    bool complete = true;
     e->path = strdup(path);
     e->party_path = dv_path_join(root, "party");
     e->plan_path = dv_path_join(root, "plan");
-    e->name = strdup(ask->name);
-    e->ask.name = e->name;
-    return e->path && e->party_path && e->plan_path && e->name;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        e->texts[i] = strdup(*texts[i] ? *texts[i] : "");
+        *texts[i] = e->texts[i];
+        complete = complete && e->texts[i];
+    }
+    return complete && e->path && e->party_path && e->plan_path;
 }
 
 dv_errand *dv_errand_start(divvy_client *client, const char *path, const char *root, const dv_ask *ask,
@@ -357,7 +363,7 @@ dv_errand *dv_errand_start(divvy_client *client, const char *path, const char *r
     dv_errand *e = calloc(1, sizeof *e);
     if (!e) return NULL;
     *e = (dv_errand){.client = client, .ask = *ask, .rule = dv_ask_rule_of(ask->kind), .done = done, .owner = owner};
-    if (!copy_texts(e, path, root, ask)) {
+    if (!copy_texts(e, path, root)) {
         free_errand(e);
         return NULL;
     }

@@ -52,6 +52,11 @@ bool dv_gathering_is_odd(const char *node) {
     return sort_of(node) == ODD;
 }
 
+bool dv_gathering_knows_no_wishes(const char *node) {
+    dv_member m = dv_member_parse((char *)(uintptr_t)node);
+    return sort_of(node) == ODD || (m.kind == DV_DIVVY && m.level < DV_LEVEL_BALANCE);
+}
+
 bool dv_gathering_follows(const char *node) {
     return sort_of(node) == FOLLOWS;
 }
@@ -73,10 +78,17 @@ const char **dv_gathering_pick(const dv_gathering *g, bool (*choose)(const char 
 }
 
 void dv_gathering_tell_odd(const char *node, char *text, size_t bytes) {
-    if (dv_member_is_kazoo(node)) snprintf(text, bytes, "its member %s is kazoo's", dv_identifier_of(node));
-    else
-        snprintf(text, bytes, "its member %s is of an earlier release, or has a rule of its own",
-                 dv_identifier_of(node));
+    const char *identifier = dv_identifier_of(node);
+    if (dv_member_is_kazoo(node)) {
+        snprintf(text, bytes, "follows no plan: its member %s is kazoo's", identifier);
+    } else if (sort_of(node) == ODD) {
+        snprintf(text, bytes, "follows no plan: its member %s is of an earlier release, or has a rule of its own",
+                 identifier);
+    } else {
+        snprintf(text, bytes,
+                 "cannot do that yet: its member %s is of an earlier release, which deals by numbers alone",
+                 identifier);
+    }
 }
 
 bool dv_gathering_has(const dv_gathering *g, const char *identifier) {

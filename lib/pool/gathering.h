@@ -29,7 +29,9 @@ bool dv_gathering_any(const dv_gathering *g, bool (*choose)(const char *node));
 /* Lists the nodes that `choose` picks: pointers into the gathering, in a block that the caller frees. NULL: an
  * allocation failed. */
 const char **dv_gathering_pick(const dv_gathering *g, bool (*choose)(const char *node), size_t *count);
-/* Completes "the pool follows no plan: ...": why an odd member keeps it from that. */
+/* Returns whether a name is such a one, or a member's that follows plans, but knows no wishes (D48). */
+bool dv_gathering_knows_no_wishes(const char *node);
+/* Completes "the pool ...": what a member of one of the two keeps it from. */
 void dv_gathering_tell_odd(const char *node, char *text, size_t bytes);
 /* Returns whether somebody of that identifier is there. */
 bool dv_gathering_has(const dv_gathering *g, const char *identifier);

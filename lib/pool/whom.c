@@ -63,17 +63,17 @@ static void list_members(const dv_plan *plan, const char *identifier, char *text
     free((void *)names);
 }
 
-static void refuse_none(dv_errand *e) {
+static void refuse_none(dv_errand *e, const char *name) {
     char names[1024] = "";
     list_members(e->memory.plan, NULL, names, sizeof names);
-    dv_errand_refuse(e, DIVVY_ENOENT, "the pool %s has no member %s; there are: %s", e->path, e->name, names);
+    dv_errand_refuse(e, DIVVY_ENOENT, "the pool %s has no member %s; there are: %s", e->path, name, names);
 }
 
-static void refuse_several(dv_errand *e) {
+static void refuse_several(dv_errand *e, const char *name) {
     char names[1024] = "";
-    list_members(e->memory.plan, e->name, names, sizeof names);
-    dv_errand_refuse(e, DIVVY_EINVAL, "several members of the pool %s are %s; say which by its node: %s", e->path,
-                     e->name, names);
+    list_members(e->memory.plan, name, names, sizeof names);
+    dv_errand_refuse(e, DIVVY_EINVAL, "several members of the pool %s are %s; say which by its node: %s", e->path, name,
+                     names);
 }
 
 /* ---- finding ---- */
@@ -106,13 +106,13 @@ static int note(dv_errand *e, const dv_plan_member *m) {
     return 0;
 }
 
-int dv_whom_find(dv_errand *e) {
+int dv_whom_find(dv_errand *e, const char *name, bool must) {
     size_t count;
-    const dv_plan_member *found = find(e->memory.plan, e->name, &count);
+    const dv_plan_member *found = find(e->memory.plan, name, &count);
     if (count == 1) return note(e, found);
-    if (count > 1) refuse_several(e);
-    else if (dv_gathering_has(&e->party, e->name))
-        dv_errand_wait_for(e, "the plan of %s does not have the member %s yet", e->path, e->name);
-    else refuse_none(e);
+    if (count > 1) refuse_several(e, name);
+    else if (dv_gathering_has(&e->party, name))
+        dv_errand_wait_for(e, "the plan of %s does not have the member %s yet", e->path, name);
+    else if (must) refuse_none(e, name);
     return 0;
 }

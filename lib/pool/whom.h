@@ -4,10 +4,10 @@
 
 #include "pool/errand.h"
 
-/* Finds the member that the ask's name means, by its identifier or by its key, and notes it in the result. Where it is
- * in the party and not yet in the plan, the errand waits. It refuses where there is none, or there are several. Returns
- * 0 or DIVVY_ENOMEM. */
-int dv_whom_find(dv_errand *errand);
+/* Finds the member that a name means, by its identifier or by its key, and notes it in the result. Where it is in the
+ * party and not yet in the plan, the errand waits. It refuses where there are several, and, if it `must` be there,
+ * where there is none. Returns 0 or DIVVY_ENOMEM. */
+int dv_whom_find(dv_errand *errand, const char *name, bool must);
 /* Returns its entry in the plan in memory; NULL: it has none. */
 const dv_plan_member *dv_whom_member(const dv_errand *errand);
 /* Returns how many items it has by a plan, and how many any member has. */

@@ -1,4 +1,4 @@
-/* What an operator asks of a pool: a drain, a dry run, a member that is away. SPDX-License-Identifier: Apache-2.0 */
+/* Requests to a pool: a drain, a dry run, a pin, a pause, a member to forget. SPDX-License-Identifier: Apache-2.0 */
 #include "scenarios.h"
 
 #define PATH "/pool/p"
@@ -73,6 +73,11 @@ void sweep_pool_asked(sweep *s) {
     SWEEP_DO(s, divvy_pool_set_weight(client, PATH, "m0", DIVVY_POOL_CONFIGURED_WEIGHT, &request));
     SWEEP_CHECK(s, result.items == ITEMS / 2);
     settle(s, &p, ITEMS / 2);
+    SWEEP_DO(s, divvy_pool_pin(client, PATH, "a", "m0", &request));
+    SWEEP_DO(s, divvy_pool_pause(client, PATH, "d", &request));
+    SWEEP_DO(s, divvy_pool_resume(client, PATH, "d", &request));
+    SWEEP_DO(s, divvy_pool_unpin(client, PATH, "a", &request));
+    SWEEP_DO_AS(s, DIVVY_ENOENT, divvy_pool_move(client, PATH, "a", "m9", &request));
     SWEEP_DO_AS(s, DIVVY_ESTATE, divvy_pool_forget(client, PATH, "m1", &request));
     for (int m = 0; m < MEMBERS; m++) divvy_partitioner_destroy(p.members[m]);
     sweep_end(s);
