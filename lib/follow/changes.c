@@ -55,7 +55,9 @@ static void add_loads(dv_follow_changes *changes, const dv_follower *f) {
     const dv_follow_loads *l = &f->loads;
     const dv_plan *plan = dv_follow_plan(f);
     bool fits = l->event && plan && dv_plan_set_equal(plan->set, l->set);
-    if (fits) changes->events.loads = dv_loads_ref(l->event);
+    if (!fits) return;
+    changes->events.loads = dv_loads_ref(l->event);
+    changes->events.loads_of = dv_plan_set_ref(l->set);
 }
 
 dv_follow_changes *dv_follow_collect(const dv_follower *f) {
@@ -82,5 +84,6 @@ void dv_follow_free_changes(dv_follow_changes *changes) {
     free(changes->node);
     dv_plan_set_unref(changes->events.set);
     dv_loads_unref(changes->events.loads);
+    dv_plan_set_unref(changes->events.loads_of);
     free(changes);
 }

@@ -23,13 +23,14 @@ typedef struct {
 typedef struct {
     const dv_plan_expiry *expired; /* absences that took too long */
     size_t expired_count;
-    dv_plan_weight weight;  /* key NULL: none */
-    const char *leaving;    /* a node; NULL: none */
-    dv_plan_set *set;       /* instead of the one that is dealt; NULL: no other */
+    dv_plan_weight weight;       /* key NULL: none */
+    const char *leaving;         /* a node; NULL: none */
+    dv_plan_set *set;            /* instead of the one that is dealt; NULL: no other */
     const dv_wish_event *wishes; /* what an operator asks for (D48) */
     size_t wish_count;
     const char *told;       /* what these events are, in words, for the history (D44); NULL: nothing to tell */
-    dv_loads *loads;        /* by item of the plan's set; DV_CLASS_NONE: the plan's class stays; NULL: none (D50) */
+    dv_loads *loads;        /* by item of `loads_of`; DV_CLASS_NONE: the plan's class stays; NULL: none (D50) */
+    dv_plan_set *loads_of;  /* they are passed over where the plan has other items; NULL: the plan's */
     const char *round_over; /* guid of the plan whose moved items all have their new owners, or took too long */
 } dv_plan_events;
 

@@ -205,6 +205,7 @@ static int take_loads(dv_step *s, deal *d, dv_loads **before) {
     dv_loads *report = s->events->loads;
     *before = dv_loads_ref(plan->loads);
     bool taken = report != NULL && plan->header.is_balanced && !d->is_open && report->count == plan->set->count;
+    if (s->events->loads_of != NULL) taken = taken && dv_plan_set_equal(s->events->loads_of, plan->set);
     if (!taken) return 0;
     dv_loads *merged = merge(plan->loads, report);
     if (merged == NULL) return DIVVY_ENOMEM;
@@ -213,14 +214,23 @@ static int take_loads(dv_step *s, deal *d, dv_loads **before) {
     return 0;
 }
 
-/* Loads alone are worth a plan if items move for them, if they are the first, or if they drift. */
+/* Returns whether a twentieth of the items, or more, has loads that were not known before. */
+static bool knows_more(const dv_loads *before, const dv_loads *now) {
+    size_t count = 0;
+    for (size_t i = 0; i < now->count; i++)
+        count += before->classes[i] == DV_CLASS_NONE && now->classes[i] != DV_CLASS_NONE;
+    return count > 0 && count * 20 >= now->count;
+}
+
+/* Loads alone are worth a plan if items move for them, if they are the first, if many are, or if they drift. */
 static int judge_loads(dv_step *s, deal *d, dv_loads *before) {
     dv_plan *plan = s->next;
     if (plan->loads == before || memcmp(d->before, plan->owners, plan->set->count * sizeof *d->before) != 0) {
         if (plan->loads != before) dv_step_note(s, DV_PLAN_LOAD);
         return 0;
     }
-    bool worth = before == NULL || strcmp(before->unit, plan->loads->unit) != 0 || s->reasons != 0;
+    bool worth = before == NULL || strcmp(before->unit, plan->loads->unit) != 0 || s->reasons != 0 ||
+                 knows_more(before, plan->loads);
     int error = worth ? 0 : drifts(d, before, &worth);
     if (error != 0) return error;
     if (worth) {

@@ -6,7 +6,11 @@ enum { MINUTE_MS = 60000, TELL_MS = 5000, INTERVAL_MS = 10000, ITEMS = 40, MEMBE
 
 /* ---- what is asked of P/loads ---- */
 
-static struct { unsigned reads, writes; /* by each member */ } asked[MEMBERS_MAX];
+/* By each member. */
+static struct {
+    unsigned reads, writes;
+    char report[4096]; /* that it has written last */
+} asked[MEMBERS_MAX];
 static pool *counted;
 static bool is_denied; /* P/loads may not be listed */
 static dv_reply_fn list_done;
@@ -17,6 +21,13 @@ static void count(const dv_znode *znode, const char *path, bool reads) {
         if (counted->members[n].client != znode->context) continue;
         asked[n].reads += reads;
         asked[n].writes += !reads;
+    }
+}
+
+static void keep(const dv_znode *znode, const char *path, const void *data, size_t bytes) {
+    for (size_t n = 0; counted && bytes > 0 && strstr(path, "/pool/loads/") && n < MEMBERS_MAX; n++) {
+        if (counted->members[n].client == znode->context)
+            snprintf(asked[n].report, sizeof asked[n].report, "%.*s", (int)bytes, (const char *)data);
     }
 }
 
@@ -44,6 +55,7 @@ int __wrap_dv_znode_create(dv_znode *znode, const char *path, const void *data, 
 int __wrap_dv_znode_create(dv_znode *znode, const char *path, const void *data, size_t data_bytes, int mode,
                            dv_reply_fn done, void *context) {
     count(znode, path, false);
+    keep(znode, path, data, data_bytes);
     return __real_dv_znode_create(znode, path, data, data_bytes, mode, done, context);
 }
 
@@ -51,6 +63,7 @@ int __real_dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_mu
 int __wrap_dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t op_count, dv_multi_fn done, void *context);
 int __wrap_dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t op_count, dv_multi_fn done, void *context) {
     for (size_t i = 0; i < op_count; i++) count(znode, ops[i].path, false);
+    for (size_t i = 0; i < op_count; i++) keep(znode, ops[i].path, ops[i].data, ops[i].data_bytes);
     return __real_dv_znode_multi(znode, ops, op_count, done, context);
 }
 
@@ -144,21 +157,80 @@ TEST(test_evens_out) {
     burden_first(&l, 5);
     double before = worst(&l, MEMBERS);
     assert_true(before > 2);
-    run_telling(&l, 3 * MINUTE_MS);
+    unsigned plans = l.plan_writes;
+    while (l.plan_writes - plans < 2 && asked[0].reads < 1000)
+        run_telling(&l, TELL_MS); /* the second one moves items */
+    unsigned reads = asked[0].reads;
+    run_telling(&l, 170000);
+    assert_int_equal(asked[0].reads, reads); /* it rests for three minutes */
     settle(&l);
+    run_telling(&l, MINUTE_MS);
+    assert_true(asked[0].reads > reads);
     double after = worst(&l, MEMBERS);
     if (after > 1.21) fail_msg("the fullest has %.2f of a share, %.2f before", after, before);
     size_t gained = 0;
     for (size_t n = 1; n < MEMBERS; n++) gained += l.members[n].gained[DIVVY_REASON_LOAD];
     assert_true(gained > 0);
     owners then = look(&l);
-    unsigned plans = l.plan_writes;
+    plans = l.plan_writes;
     run_telling(&l, 12 * MINUTE_MS);
     owners now = look(&l);
     assert_int_equal(moved(&l, &then, &now), 0);
     assert_in_range(l.plan_writes - plans, 0, 2); /* classes that have drifted */
     owners_free(&then);
     owners_free(&now);
+    pool_close(&l);
+}
+
+/* An item is listed two minutes after the first load of it, by its mean; and as long again after another gain. */
+TEST(test_settles) {
+    pool l;
+    open_members(&l, NULL, 1);
+    run_telling(&l, 115000);
+    assert_non_null(strstr(asked[0].report, "\"total\":121,")); /* 40 */
+    assert_non_null(strstr(asked[0].report, "\"classes\":[]"));
+    run_telling(&l, 15000);
+    assert_non_null(strstr(asked[0].report, "\"classes\":[[100,[0,1,1,"));
+    for (size_t i = 0; i < ITEMS; i++) truth[i] = 4;
+    run_telling(&l, MINUTE_MS + INTERVAL_MS); /* half of the way to 4, and a little: 2.4 to 2.7 */
+    unsigned class = 0;
+    assert_int_equal(sscanf(strstr(asked[0].report, "\"classes\":"), "\"classes\":[[%u", &class), 1);
+    assert_in_range(class, 105, 106);
+    add(&l, 1, NULL);
+    settle(&l);
+    finish(&l, 1);
+    settle(&l);
+    run_telling(&l, MINUTE_MS);
+    size_t listed = 0;
+    for (const char *c = strstr(asked[0].report, "\"classes\":"); *c; c++) listed += *c == ',';
+    assert_in_range(listed, ITEMS / 2, ITEMS / 2 + 4); /* those that it has kept */
+    run_telling(&l, 2 * MINUTE_MS);
+    listed = 0;
+    for (const char *c = strstr(asked[0].report, "\"classes\":"); *c; c++) listed += *c == ',';
+    assert_in_range(listed, ITEMS, ITEMS + 4);
+    pool_close(&l);
+}
+
+/* The plan knows the loads: what a crash leaves is dealt by them, before any new owner has told one. */
+TEST(test_crash_by_load) {
+    pool l;
+    bool has_heavy[MEMBERS] = {false};
+    open_members(&l, NULL, MEMBERS);
+    owners o = look(&l);
+    for (size_t i = 0; i < l.count; i++) {
+        truth[i] = has_heavy[o.owners[i]] ? 1 : 8;
+        has_heavy[o.owners[i]] = true;
+    }
+    run_telling(&l, 3 * MINUTE_MS);
+    owners now = look(&l);
+    assert_int_equal(moved(&l, &o, &now), 0);
+    owners_free(&o);
+    owners_free(&now);
+    crash(&l, 0);
+    settle(&l);
+    double most = 0;
+    for (size_t n = 1; n < MEMBERS; n++) most = load_of(&l, n) > most ? load_of(&l, n) : most;
+    assert_in_range((int)most, 22, 26); /* 68 in all; by count it would be 28 or more */
     pool_close(&l);
 }
 
@@ -336,7 +408,10 @@ TEST(test_heavy) {
     pool l;
     open_members(&l, NULL, MEMBERS);
     truth[7] = 60;
-    run_telling(&l, 15 * MINUTE_MS);
+    for (int phase = 0; phase < 5; phase++) {
+        truth[8] = phase % 2 ? 1 : 3; /* so that there is something to look at */
+        run_telling(&l, 4 * MINUTE_MS);
+    }
     settle(&l);
     assert_int_equal(l.members[0].warnings[DIVVY_WARN_HEAVY], 1);
     assert_non_null(strstr(l.members[0].warned, "\"item-00007\""));
