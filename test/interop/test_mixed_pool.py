@@ -78,7 +78,7 @@ def test_wire_nodes(world):
         check(stat.ephemeralOwner == 0, "%s is ephemeral", parent)
     party = world.client.get_children(pool.path + "/party")
     check(len(party) == 1, "party: %s", party)
-    expected = "%s,a=2,s=%s,m=0,r=60000-%s" % (GUID, harness.set_tag(QUEUES), re.escape(member.identifier))
+    expected = "%s,a=3,s=%s,m=0,r=60000-%s" % (GUID, harness.set_tag(QUEUES), re.escape(member.identifier))
     check(re.fullmatch(expected, party[0]), "the member's node %r is not %r", party[0], expected)
     data, stat = world.client.get(pool.path + "/party/" + party[0])
     entry = json.loads(data)
