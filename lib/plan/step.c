@@ -265,7 +265,6 @@ static int compute(dv_step *s) {
     dv_step_choose_algorithm(s);
     choose_options(s);
     error = choose_set(s);
-    dv_step_keep_moved(s);
     return error != 0 ? error : dv_step_deal(s);
 }
 

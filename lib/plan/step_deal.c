@@ -25,8 +25,9 @@ void dv_step_orphan_items(dv_plan *plan) {
     }
 }
 
-/* D19: a round by load is listed though no max_moves limits it. */
-void dv_step_keep_moved(const dv_step *s) {
+/* D19: leaves in the list the items of the round before that are still on their way. A round by load is listed though no
+ * max_moves limits it. */
+static void keep_moved(const dv_step *s) {
     dv_plan *plan = s->next;
     bool over = s->events->round_over != NULL && s->previous != NULL &&
                 strcmp(s->events->round_over, s->previous->header.guid) == 0;
@@ -321,11 +322,13 @@ static int run(dv_step *s, deal *d) {
 int dv_step_deal(dv_step *s) {
     dv_plan *plan = s->next;
     size_t count = plan->set->count;
-    deal d = {.plan = plan, .begins = has_changed(s), .is_open = plan->moved_count > 0};
+    deal d = {.plan = plan, .begins = has_changed(s)};
     d.holds = calloc(count + 1, sizeof *d.holds);
     d.before = malloc((count + 1) * sizeof *d.before);
     int error = d.holds != NULL && d.before != NULL ? 0 : DIVVY_ENOMEM;
     if (error == 0 && plan->header.is_balanced) dv_step_place(plan, d.holds);
+    keep_moved(s); /* An item that is paused is not on its way. */
+    d.is_open = plan->moved_count > 0;
     if (error == 0 && count > 0) memcpy(d.before, plan->owners, count * sizeof *d.before);
     if (error == 0) error = run(s, &d);
     plan->header.is_balanced = plan->header.is_balanced && dv_step_needs_balance(plan);

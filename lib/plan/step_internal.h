@@ -52,8 +52,6 @@ void dv_step_tell(dv_plan *plan, const char *text);
 
 /* A member that is gone or leaves owns nothing. */
 void dv_step_orphan_items(dv_plan *plan);
-/* D19: leaves in the list the items of the round before that are still on their way. */
-void dv_step_keep_moved(const dv_step *s);
 /* D18: gives items new owners where it must; while the plan lists moved items, only those that have none. D50: takes
  * over the loads of the events, if that is worth a plan. Returns 0 or DIVVY_ENOMEM. */
 int dv_step_deal(dv_step *s);

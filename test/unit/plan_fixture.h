@@ -11,8 +11,10 @@
 #include "divvy/error.h"
 #include "lib/seed.h"
 #include "lib/test.h"
+#include "plan/loads.h"
 #include "plan/step.h"
 #include "plan/text.h"
+#include "plan/wish.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NONE DV_PLAN_NO_SLOT
@@ -75,7 +77,8 @@ static inline bool states_equal(const dv_plan *a, const dv_plan *b) {
     bool same = dv_plan_set_equal(a->set, b->set) && a->member_count == b->member_count &&
                 memcmp(a->owners, b->owners, a->set->count * sizeof *a->owners) == 0 &&
                 a->header.tag == b->header.tag && x->max_moves == y->max_moves &&
-                x->round_timeout_ms == y->round_timeout_ms;
+                x->round_timeout_ms == y->round_timeout_ms && a->header.is_balanced == b->header.is_balanced &&
+                dv_loads_equal(a->loads, b->loads) && dv_wishes_equal(a->wishes, b->wishes);
     for (size_t m = 0; same && m < a->member_count; m++) {
         same = dv_plan_member_equal(&a->members[m], &b->members[m]);
     }
@@ -134,6 +137,11 @@ static inline void print_whole(dv_plan_text *out, const dv_plan *plan) {
     assert_int_equal(dv_plan_print_base(&base, plan), 0);
     dv_plan_part_inline(&root.items, &items);
     dv_plan_part_inline(&root.base, &base);
+    dv_plan_text loads, wishes;
+    if (plan->loads != NULL) assert_int_equal(dv_loads_print(&loads, plan->loads), 0);
+    if (plan->loads != NULL) dv_plan_part_inline(&root.loads, &loads);
+    if (plan->wishes != NULL) assert_int_equal(dv_wishes_print(&wishes, plan->wishes), 0);
+    if (plan->wishes != NULL) dv_plan_part_inline(&root.wishes, &wishes);
     strcpy(root.base_guid, plan->header.guid);
     assert_int_equal(dv_plan_print_root(out, &root), 0);
     dv_plan_root_clear(&root);
@@ -157,6 +165,11 @@ static inline int read_whole(dv_plan **out, const char *text, size_t bytes, dv_p
     }
     error = dv_plan_items_parse(&set, &root, root.items.text, root.items.bytes, fault);
     if (error == 0) error = dv_plan_from_base(out, set, root.base.text, root.base.bytes, fault);
+    const dv_plan_part *loads = &root.loads, *wishes = &root.wishes;
+    if (error == 0 && loads->text != NULL)
+        error = dv_loads_parse(&(*out)->loads, set->count, loads->text, loads->bytes, fault);
+    if (error == 0 && wishes->text != NULL)
+        error = dv_wishes_parse(&(*out)->wishes, wishes->text, wishes->bytes, fault);
     if (error == 0) error = dv_plan_complete(*out, &root, fault);
     if (error != 0) {
         dv_plan_free(*out);

@@ -1,0 +1,207 @@
+/* Tests of loads in a plan: docs/protocol.md, D49, D50. SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "plan_wishes_fixture.h"
+
+/* A class stands for a quarter octave, its load being the nearest by ratio. */
+TEST(test_classes) {
+    assert_int_equal(dv_class_of(1), DV_CLASS_ONE);
+    assert_int_equal(dv_class_of(2), DV_CLASS_ONE + 4);
+    assert_int_equal(dv_class_of(0), DV_CLASS_IDLE);
+    assert_int_equal(dv_class_of(1e-300), DV_CLASS_IDLE);
+    assert_int_equal(dv_class_of(1e300), DV_CLASS_MAX);
+    assert_int_equal(dv_class_of(INFINITY), DV_CLASS_MAX);
+    assert_int_equal(dv_class_of(-1), DV_CLASS_NONE);
+    assert_int_equal(dv_class_of(NAN), DV_CLASS_NONE);
+    assert_true(dv_class_size(DV_CLASS_NONE) < 0);
+    for (unsigned c = 1; c <= DV_CLASS_MAX; c++) {
+        double size = dv_class_size((uint8_t)c);
+        assert_true(size > dv_class_size((uint8_t)(c - 1)));
+        assert_int_equal(dv_class_of(size), c);
+        assert_int_equal(dv_class_of(size * 1.0904), c);
+        assert_int_equal(dv_class_of(size / 1.0904), c);
+    }
+}
+
+/* Uneven loads move items from the fullest, within the band nothing moves, and the plan says who gave for load. */
+TEST(test_balances) {
+    pool(2, 8);
+    double loads[8];
+    for (size_t i = 0; i < 8; i++) loads[i] = 1;
+    assert_int_equal(report(loads), DV_PLAN_NEXT); /* the first are written though nothing moves */
+    assert_int_equal(w.plan->header.reason, DV_PLAN_LOAD);
+    assert_true(w.plan->header.is_balanced);
+    assert_int_equal(moves_of(w.before, w.plan), 0);
+    assert_int_equal(w.plan->loads->giver_count, 0);
+    assert_int_equal(report(loads), DV_PLAN_NOTHING);
+    const char *heavy = owner_of(0);
+    for (size_t i = 0; i < 8; i++) loads[i] = strcmp(owner_of(i), heavy) == 0 ? 4 : 1;
+    assert_int_equal(report(loads), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_LOAD);
+    assert_true(w.plan->moved_count == 1 && w.plan->loads->giver_count == 1);
+    assert_int_equal(w.plan->loads->givers[0].permille, 1600);
+    assert_non_null(strstr(w.plan->told, "for load"));
+    for (int steps = 0; steps < 20 && end_round() == DV_PLAN_NEXT; steps++) assert_true(w.plan->moved_count <= 1);
+    assert_true(worst_share() < 1.21); /* 12 of 20 */
+    world_end(&w);
+}
+
+/* What load moved, no later step moves back: orphans and joins are dealt by the classes of the plan. */
+TEST(test_later_steps) {
+    pool(3, 30);
+    double loads[30];
+    for (size_t i = 0; i < 30; i++) loads[i] = strcmp(owner_of(i), "n0001") == 0 ? 8 : 1;
+    assert_int_equal(report(loads), DV_PLAN_NEXT);
+    while (end_round() == DV_PLAN_NEXT) continue;
+    assert_true(worst_share() < 1.2);
+    join_dynamic(&w);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    while (end_round() == DV_PLAN_NEXT) continue;
+    assert_true(worst_share() < 1.2);
+    die(&w, 1);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    for (size_t i = 0; i < 30; i++) assert_string_not_equal(owner_of(i), "");
+    assert_true(worst_share() < 1.25);
+    world_end(&w);
+}
+
+/* While a round is under way loads wait, and nothing is written for them alone. */
+TEST(test_round_waits) {
+    pool(2, 40);
+    double loads[40];
+    for (size_t i = 0; i < 40; i++) loads[i] = strcmp(owner_of(i), "n0001") == 0 ? 3 : 1;
+    assert_int_equal(report(loads), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->moved_count, 2); /* one in twenty */
+    loads[0] = 100;
+    assert_int_equal(report(loads), DV_PLAN_NOTHING);
+    world_end(&w);
+}
+
+/* Small changes are not worth a plan, a drift of a member's share is; with another change new loads come along. */
+TEST(test_worth) {
+    pool(2, 40);
+    double loads[40];
+    for (size_t i = 0; i < 40; i++) loads[i] = 1;
+    assert_int_equal(report(loads), DV_PLAN_NEXT);
+    for (size_t i = 0; i < 40; i++) loads[i] = strcmp(owner_of(i), "n0001") == 0 ? 1.19 : 1;
+    assert_int_equal(report(loads), DV_PLAN_NOTHING);
+    for (size_t i = 0; i < 40; i++) loads[i] = strcmp(owner_of(i), "n0001") == 0 ? 1.42 : 1;
+    assert_int_equal(report(loads), DV_PLAN_NEXT);
+    assert_int_equal(moves_of(w.before, w.plan), 0);
+    for (size_t i = 0; i < 40; i++) loads[i] *= 1.19; /* all alike: no share changes */
+    assert_int_equal(report(loads), DV_PLAN_NOTHING);
+    join_dynamic(&w);
+    assert_int_equal(report(loads), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_JOIN);
+    assert_int_equal(w.plan->loads->classes[0], dv_class_of(loads[0]));
+    world_end(&w);
+}
+
+/* An item that nobody reported keeps the plan's class; another unit takes the place of all. */
+TEST(test_merged) {
+    pool(2, 4);
+    const double loads[] = {1, 2, 3, 4}, some[] = {-1, -1, -1, 40};
+    assert_int_equal(report(loads), DV_PLAN_NEXT);
+    while (end_round() == DV_PLAN_NEXT) continue;
+    assert_int_equal(report(some), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->loads->classes[0], dv_class_of(1));
+    assert_int_equal(w.plan->loads->classes[3], dv_class_of(40));
+    while (end_round() == DV_PLAN_NEXT) continue;
+    dv_loads *other = dv_loads_make("cores", 4);
+    assert_int_equal(step(&w, &(dv_plan_events){.loads = other}), DV_PLAN_NEXT);
+    dv_loads_unref(other);
+    assert_string_equal(w.plan->loads->unit, "cores");
+    for (size_t i = 0; i < 4; i++) assert_int_equal(w.plan->loads->classes[i], DV_CLASS_NONE);
+    world_end(&w);
+}
+
+/* Items that stay when the set changes keep their classes. */
+TEST(test_set) {
+    pool(2, 4);
+    const double loads[] = {1, 2, 3, 4};
+    assert_int_equal(report(loads), DV_PLAN_NEXT);
+    while (end_round() == DV_PLAN_NEXT) continue;
+    static const char *const names[] = {"a", "i000002", "i000004", "z"};
+    dv_plan_set *set = dv_plan_set_make(names, COUNT(names));
+    assert_int_equal(step(&w, &(dv_plan_events){.set = set}), DV_PLAN_NEXT);
+    const uint8_t *classes = w.plan->loads->classes;
+    assert_true(classes[0] == DV_CLASS_NONE && classes[3] == DV_CLASS_NONE);
+    assert_true(classes[1] == dv_class_of(2) && classes[2] == dv_class_of(4));
+    dv_plan_set_unref(set);
+    world_end(&w);
+}
+
+/* While a member of an older release is there items are counted, and the classes are carried along. */
+TEST(test_older_member) {
+    pool(2, 16);
+    double loads[16];
+    for (size_t i = 0; i < 16; i++) loads[i] = i < 2 ? 20 : 1;
+    assert_int_equal(report(loads), DV_PLAN_NEXT);
+    while (end_round() == DV_PLAN_NEXT) continue;
+    join_dynamic(&w);
+    w.live[2].says.can_balance = false;
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_false(w.plan->header.is_balanced);
+    assert_even(w.plan);
+    loads[5] = 200;
+    assert_int_equal(report(loads), DV_PLAN_NOTHING);
+    die(&w, 2);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_true(w.plan->header.is_balanced);
+    assert_int_equal(w.plan->loads->classes[0], dv_class_of(20));
+    world_end(&w);
+}
+
+/* Random loads, joins, deaths and wishes: each step is sound and has nothing more to do in its own result, and rounds
+ * end. */
+TEST(test_random) {
+    chance_begin();
+    for (int run = 0; run < 40; run++) {
+        size_t items = 1 + chance(60);
+        pool(1 + chance(5), items);
+        double *loads = calloc(items, sizeof *loads);
+        for (int turn = 0; turn < 30; turn++) {
+            char item[16], member[16];
+            sprintf(item, "i%06u", (unsigned)(1 + chance(items)));
+            sprintf(member, "n%04u", (unsigned)(1 + chance(8)));
+            for (size_t i = 0; i < items; i++) loads[i] = chance(4) == 0 ? -1 : (double)(1 + chance(100)) * chance(3);
+            size_t what = chance(6);
+            if (what == 0 && w.count < 8) join_dynamic(&w);
+            if (what == 1 && w.count > 1) die(&w, chance(w.count));
+            if (what == 2) w.live[chance(w.count)].says.can_balance = chance(4) > 0;
+            if (what == 3) report(loads);
+            else if (what == 4) ask_for(DV_WISH_PIN, item, member, chance(2));
+            else if (what == 5) ask_for(DV_WISH_PAUSE, item, "", chance(2));
+            else step(&w, NULL);
+            int rounds = 0;
+            while (end_round() == DV_PLAN_NEXT) assert_true(++rounds < 200);
+        }
+        free(loads);
+        world_end(&w);
+    }
+}
+
+/* What is no text of loads is refused, with the place and the cause. */
+TEST(test_hostile) {
+    static const struct {
+        const char *text, *why;
+    } faults[] = {
+        {"", "is too short for its number of items"},
+        {"{\"unit\":\"jobs\"}", "lacks a key"},
+        {"{\"unit\":\"a b\",\"classes\":\"0000\",\"moved\":[]}", "has something else where a unit should be"},
+        {"{\"unit\":\"jobs\",\"classes\":\"000\",\"moved\":[]}", "has another number of loads than of items"},
+        {"{\"unit\":\"jobs\",\"classes\":\"00g0\",\"moved\":[]}", "has a load that is no number"},
+        {"{\"unit\":\"jobs\",\"classes\":\"0000\",\"moved\":[[]]}", "does not tell who gave items"},
+        {"{\"unit\":\"jobs\",\"classes\":\"0000\",\"moved\":[[\"m\"]]}", "does not tell a giver's load"},
+        {"{\"unit\":\"jobs\",\"classes\":\"0000\",\"moved\":[[\"m\",1]]}", "has a giver of no items"},
+        {"{\"unit\":\"jobs\",\"classes\":\"0000\",\"moved\":[[\"m\",1,1,0]]}", "has given items that are not in order"},
+        {"{\"unit\":\"jobs\",\"classes\":\"0000\",\"moved\":[[\"m\",1,2]]}", NULL},
+    };
+    for (size_t n = 0; n < COUNT(faults); n++) {
+        dv_loads *read;
+        dv_plan_fault fault = {0};
+        assert_int_equal(dv_loads_parse(&read, 2, faults[n].text, strlen(faults[n].text), &fault), DIVVY_EPROTO);
+        assert_null(read);
+        if (faults[n].why != NULL) assert_string_equal(fault.why, faults[n].why);
+    }
+}
