@@ -1,7 +1,7 @@
 /* The loads of our items: told by the user, smoothed, and reported to the pool. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, D46. The report is one ephemeral node, P/loads/<our node in the party>, made with the first load. In
- * each interval it is compared with what is true, and written if that is worth it. */
+ * docs/protocol.md, D46. The report is one ephemeral node, P/loads/<our node in the party>, made with the first load.
+ * In each interval it is compared with what is true, and written if that is worth it. */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -74,10 +74,10 @@ static void put_items(printed *to, const dv_item_class *items, size_t count) {
 }
 
 char *dv_load_report_print(const dv_load_report *report) {
-    dv_item_class *sorted = malloc((report->count + 1) * sizeof *sorted);
+    dv_item_class *sorted = calloc(report->count + 1, sizeof *sorted);
     printed to = {.text = malloc(DV_LOAD_REPORT_BYTES_MAX + 1)};
     if (sorted != NULL && to.text != NULL) {
-        if (report->count > 0) memcpy(sorted, report->items, report->count * sizeof *sorted);
+        for (size_t i = 0; i < report->count; i++) sorted[i] = report->items[i];
         if (report->count > 0) qsort(sorted, report->count, sizeof *sorted, by_class);
         put(&to, 0,
             "{\"v\":%d,\"unit\":\"%s\",\"total\":%u,\"set\":{\"count\":%zu,\"crc\":\"%08" PRIx32

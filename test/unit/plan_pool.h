@@ -11,7 +11,7 @@
 #include "divvy/testing.h"
 #include "lib/test.h"
 
-enum { MEMBERS_MAX = 16, NOBODY = -1, REASONS = DIVVY_REASON_DRAIN + 1, WARNINGS = DIVVY_WARN_LOAD_UNIT + 1 };
+enum { MEMBERS_MAX = 16, NOBODY = -1, REASONS = DIVVY_REASON_LOAD + 1, WARNINGS = DIVVY_WARN_LOAD_UNIT + 1 };
 
 typedef struct pool pool;
 

@@ -1,5 +1,4 @@
-/* docs/guide.md, "Balance by load": a member that tells how much work its items are. SPDX-License-Identifier: Apache-2.0
- */
+/* docs/guide.md, "Balance by load": a member that tells loads of items. SPDX-License-Identifier: Apache-2.0 */
 #include <divvy/divvy.h>
 #include <signal.h>
 #include <stdio.h>
