@@ -1,7 +1,7 @@
 /* The loads of a plan's items, by which they are dealt. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, D49. Pure: no I/O, no clock, no libm. A load is rounded to a class of a quarter octave, so that what
- * is written changes only where a load really does. What comes from ZooKeeper is hostile until it is parsed. */
+ * docs/protocol.md, D49. Pure: no I/O, no clock, no libm. A load is rounded to a class of a quarter octave, so that
+ * what is written changes only where a load really does. What comes from ZooKeeper is hostile until it is parsed. */
 #ifndef DV_PLAN_LOADS_H
 #define DV_PLAN_LOADS_H
 

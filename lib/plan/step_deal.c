@@ -25,8 +25,8 @@ void dv_step_orphan_items(dv_plan *plan) {
     }
 }
 
-/* D19: leaves in the list the items of the round before that are still on their way. A round by load is listed though no
- * max_moves limits it. */
+/* D19: leaves in the list the items of the round before that are still on their way. A round by load is listed though
+ * no max_moves limits it. */
 static void keep_moved(const dv_step *s) {
     dv_plan *plan = s->next;
     bool over = s->events->round_over != NULL && s->previous != NULL &&
@@ -200,7 +200,7 @@ static int drifts(const deal *d, dv_loads *loads, bool *differs) {
     return error;
 }
 
-/* What the step's loads stand on: those before it, to be put back. */
+/* Takes over the loads of the events. Returns in *before those of the plan, for the caller to release. */
 static int take_loads(dv_step *s, deal *d, dv_loads **before) {
     dv_plan *plan = s->next;
     dv_loads *report = s->events->loads;

@@ -1,4 +1,4 @@
-/* The members and items of a plan as a deal takes them: docs/protocol.md, D18, D48. SPDX-License-Identifier: Apache-2.0 */
+/* The members and items of a plan as a deal takes them. SPDX-License-Identifier: Apache-2.0 */
 #include "plan/table.h"
 
 #include <stdlib.h>

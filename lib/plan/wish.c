@@ -1,4 +1,4 @@
-/* What an operator asks of a pool: docs/protocol.md, D48. SPDX-License-Identifier: Apache-2.0 */
+/* The wishes of a pool's operator: docs/protocol.md, D48. SPDX-License-Identifier: Apache-2.0 */
 #include "plan/wish.h"
 
 #include <assert.h>
@@ -165,7 +165,7 @@ bool dv_wishes_need_tags(const dv_wishes *wishes) {
     return wishes != NULL && at < wishes->count && wishes->list[at].kind == DV_WISH_NEED;
 }
 
-/* Reads digits, and perhaps a point and digits. Returns whether that is all of the text. The host's locale has no say. */
+/* Reads digits, and perhaps a point and digits. Returns whether that is all of the text. No locale has a say. */
 static bool read_number(const char *text, double *number) {
     const char *at = text;
     *number = 0;

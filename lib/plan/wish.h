@@ -1,4 +1,4 @@
-/* What an operator asks of a pool, as it stands in the plan. SPDX-License-Identifier: Apache-2.0
+/* The wishes of a pool's operator, as they stand in the plan. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, D48. Pure: no I/O, no clock. What comes from ZooKeeper is hostile until it is parsed. */
 #ifndef DV_PLAN_WISH_H

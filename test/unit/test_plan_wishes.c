@@ -70,7 +70,7 @@ TEST(test_pause) {
     world_end(&w);
 }
 
-/* While a member of an older release is there wishes wait, but nothing of them is lost; then they are in force again. */
+/* While a member of an older release is there wishes wait, and none is lost; then they are in force again. */
 TEST(test_older_member) {
     pool(3, 12);
     assert_int_equal(ask_for(DV_WISH_PIN, "i000001", "n0001", false), DV_PLAN_NEXT);
