@@ -3,7 +3,7 @@
 
 #define PATH "/pool/p"
 
-enum { ITEMS = 5, MEMBERS = 2 };
+enum { ITEMS = 5, MEMBERS = 2, LOADS_MS = 150000 };
 
 static const char *const items[ITEMS] = {"a", "b/c", "d", "e", "f"};
 
@@ -15,6 +15,7 @@ typedef struct {
 
 typedef struct {
     member members[MEMBERS];
+    bool tells_loads;
 } pool;
 
 /* S2: no two members own an item at one moment. */
@@ -69,6 +70,21 @@ static void settle(sweep *s, pool *p, const char *what) {
     }
 }
 
+/* D46: the members tell loads for so long that they count, and one item is most of them. */
+static void tell_loads(sweep *s, pool *p) {
+    for (int64_t end = divvy_testing_now_ms(s->ensemble) + LOADS_MS; divvy_testing_now_ms(s->ensemble) < end;) {
+        for (size_t m = 0; m < MEMBERS; m++) {
+            divvy_partitioner *one = p->members[m].partitioner;
+            for (size_t i = 0; one && i < ITEMS; i++) {
+                if (divvy_partitioner_owns(one, items[i]))
+                    SWEEP_DO(s, divvy_partitioner_set_load(one, items[i], i == 0 ? 4 : 1));
+            }
+            act(s, p, m);
+        }
+        sweep_pass(s, LOADS_MS / 20);
+    }
+}
+
 static void look(sweep *s, const pool *p) {
     divvy_partition *mine = NULL;
     for (int i = 0; i < 60 && !mine; i++) mine = divvy_partitioner_partition(p->members[0].partitioner);
@@ -82,8 +98,8 @@ static void finish(sweep *s, pool *p, size_t m) {
     if (error && error != DIVVY_ELOST) sweep_fail(s, "finish: %s", divvy_errname(error));
 }
 
-static void run(sweep *s, divvy_partitioner_config config) {
-    pool p = {.members = {{.partitioner = NULL}}};
+static void run(sweep *s, divvy_partitioner_config config, bool tells_loads) {
+    pool p = {.members = {{.partitioner = NULL}}, .tells_loads = tells_loads};
     config.path = PATH;
     config.items = items;
     config.item_count = ITEMS;
@@ -94,6 +110,7 @@ static void run(sweep *s, divvy_partitioner_config config) {
         p.members[m].config.identifier = m ? "second" : NULL;
         sweep_open(s, (int)m);
     }
+    if (tells_loads) s->empty_paths[2] = PATH "/loads";
     s->check = check;
     s->user = &p;
     s->empty_paths[0] = PATH "/locks/a";
@@ -105,6 +122,8 @@ static void run(sweep *s, divvy_partitioner_config config) {
     create(s, &p, 1);
     sweep_pass(s, 500);
     settle(s, &p, "two members");
+    if (p.tells_loads) tell_loads(s, &p);
+    settle(s, &p, "two members with loads");
     divvy_testing_expire(s->ensemble, s->clients[0]);
     sweep_pass(s, 2 * SWEEP_TIMEOUT_MS);
     settle(s, &p, "after a lost session");
@@ -132,18 +151,26 @@ void sweep_partitioner_incremental(sweep *s) {
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
     config.on_state = on_state;
     config.on_items = on_items;
-    run(s, config);
+    run(s, config, false);
 }
 
 void sweep_partitioner_eager(sweep *s) {
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
     config.mode = DIVVY_EAGER;
     config.assign = DIVVY_ASSIGN_ROUND_ROBIN;
-    run(s, config);
+    run(s, config, false);
 }
 
 void sweep_partitioner_kazoo(sweep *s) {
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_KAZOO;
     config.on_state = on_state;
-    run(s, config);
+    run(s, config, false);
+}
+
+void sweep_loads_told(sweep *s) {
+    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
+    config.load_unit = "req/s";
+    config.load_interval_ms = 5000;
+    config.tags = "ssd,gpu";
+    run(s, config, true);
 }

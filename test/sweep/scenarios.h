@@ -12,6 +12,7 @@
     X(native, attach, false)          \
     X(election, asked, true)          \
     X(election, preferred, true)      \
+    X(loads, told, true)              \
     X(lock, exclusive, true)          \
     X(lock, read, true)               \
     X(lock, write, true)              \
