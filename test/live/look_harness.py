@@ -191,21 +191,25 @@ class Case(unittest.TestCase):
         self.addCleanup(client.stop)
         return client
 
-    def make_pool(self, live, members, items, owners):
-        """A pool with these members, of whom `live` are in the party, and a plan. Of each live one its client."""
-        node, clients, made = "0000000000%d00000000000%d,a=2,s=00000000-%s", {}, []
+    def make_pool(self, live, members, items, owners, extra=None, level=2, **parts):
+        """A pool with these members, of whom `live` are in the party, and a plan. Of each live one its client.
+
+        `extra` has more fields of members by name; `parts` are those of plan_text().
+        """
+        node, clients, made = "0000000000%d00000000000%d,a=" + str(level) + ",s=00000000-%s", {}, []
         for number, (name, is_static) in enumerate(members, 1):
             key = node % (number, 1, name)
             made.append({"slot": number - 1, "key": name if is_static else key, "static": int(is_static),
                          "weight": 1000,
                          "zone": "", "rejoin_delay_ms": 20000 if is_static else 0,
-                         "absent": "1a" if is_static and name not in live else "0", "leaving": ""})
+                         "absent": "1a" if is_static and name not in live else "0", "leaving": "",
+                         **(extra or {}).get(name, {})})
             if name in live:
                 clients[name] = self.client()
                 clients[name].ensure_path(self.path + "/party")
                 data = b'{"id":"%s","static":true,"rejoin_delay_ms":20000}' % name.encode() if is_static else b"{}"
                 clients[name].create(self.path + "/party/" + key, data, ephemeral=True)
-        self.make(self.path + "/plan", plan_text(items, made, owners))
+        self.make(self.path + "/plan", plan_text(items, made, owners, **parts))
         return clients
 
     def make(self, path, data=b"", **options):
@@ -243,19 +247,24 @@ def set_of(items):
     return {"count": len(items), "crc": "%08x" % zlib.crc32(block), "hash": "%016x" % hashed}
 
 
-def plan_text(items, members, owners, moved=()):
-    """A plan in one node, by docs/protocol.md, D2 to D8."""
+def plan_text(items, members, owners, moved=(), loads=None, wishes=None, algorithm=1):
+    """A plan in one node, by docs/protocol.md, D2 to D8, D48 and D49."""
     def text(value):
         return json.dumps(value, separators=(",", ":"))
     base = text({"members": members, "width": 1, "owners": owners})
+    plain = [{key: value for key, value in member.items() if key not in ("tags", "cap")} for member in members]
+    summed = text({"members": plain, "width": 1, "owners": owners})
     root = {"v": 1, "generation": 7, "guid": "0000000000900000000000" + "2", "after": "",
             "epoch": "0000000000900000000000" + "1",
             "pzxid": "1a", "reason": "absence",
-            "options": {"algorithm": 1, "max_moves": 1, "spread_zones": 1, "round_timeout_ms": 60000},
+            "options": {"algorithm": algorithm, "max_moves": 1, "spread_zones": 1, "round_timeout_ms": 60000},
             "tag": "00000000",
             "set": set_of(items),
             "items": {"inline": items}, "base": {"inline": json.loads(base)}, "base_guid": "00000000009000000000002",
-            "deltas": [], "moved": list(moved), "sum": "%08x" % zlib.crc32(base.encode())}
+            "deltas": [], "moved": list(moved), "sum": "%08x" % zlib.crc32(summed.encode())}
+    for name, part in (("loads", loads), ("wishes", wishes)):
+        if part is not None:
+            root[name] = {"inline": part}
     return text(root).encode()
 
 

@@ -29,7 +29,8 @@ typedef struct {
     dv_format *format;
 } explain_options;
 
-static const char *const fields[] = {"path", "item", "state", "owner", "queue", "plan", "plan.", "now", "next", NULL};
+static const char *const fields[] = {"path",  "item", "state", "owner", "queue", "plan",
+                                     "plan.", "now",  "next",  "rule",  "why",   NULL};
 static const dv_format_kind formats[] = {{"items", fields}, {NULL, NULL}};
 
 static const dv_option table[] = {

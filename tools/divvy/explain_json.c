@@ -35,7 +35,8 @@ cJSON *dv_explain_json(const dv_explanation *e) {
     good = queue;
     for (size_t i = 0; good && i < e->place_count; i++) good = put_place(queue, e, &e->places[i]);
     good = good && put_plan(json, e) && dv_json_text_or_null(json, "now", verdict.now) &&
-           dv_json_text_or_null(json, "next", verdict.next);
+           dv_json_text_or_null(json, "next", verdict.next) &&
+           (!verdict.rule || (dv_json_text(json, "rule", verdict.rule) && dv_json_text(json, "why", verdict.why)));
     if (good) return json;
     cJSON_Delete(json);
     return NULL;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "status_plan.h"
+#include "status_rules.h"
 #include "table.h"
 
 /* A name as it stands in a sentence. */
@@ -82,14 +83,34 @@ static const char *fate(const dv_explanation *e, const char *name, int64_t kept_
     return out;
 }
 
+/* The plan gives it to nobody. */
+static void judge_unassigned(const dv_explanation *e, dv_explain_verdict *v) {
+    const char *path = e->status->path, *item = e->status->items[0].name;
+    bool paused = v->rule && strcmp(v->rule, "paused") == 0;
+    v->state = paused ? "paused" : "unassigned";
+    say(v->now, "%s%s",
+        v->rule ? "" : "the plan gives it to nobody: ", v->rule ? v->why : "all members are drained, or leave");
+    if (paused)
+        say(v->next, "when somebody resumes it, it goes back where it was: divvy resume --path %.300s %.300s", path,
+            item);
+    else if (v->rule && strcmp(v->rule, "tag") == 0)
+        say(v->next,
+            "a member that comes with the tag gets it; or it needs the tag no longer: divvy need --path %.300s "
+            "--undo %.300s",
+            path, item);
+    else if (v->rule) say(v->next, "a member that joins, or comes with a higher --cap, gets it");
+    else say(v->next, "the plan that follows the next change of the members");
+}
+
 /* The plan gives it to one that is not there, or to nobody. */
 static void judge_without_next(const dv_explanation *e, const dv_status_entry *next, dv_explain_verdict *v) {
     char kept[DV_AGE_BYTES], how[FATE_BYTES];
-    v->state = next ? dv_status_plan_state(next->entry, NULL) : "unassigned";
     if (!next) {
-        say(v->now, "the plan gives it to nobody: all members are drained, or leave");
-        say(v->next, "the plan that follows the next change of the members");
-    } else if (strcmp(v->state, "absent") == 0) {
+        judge_unassigned(e, v);
+        return;
+    }
+    v->state = dv_status_plan_state(next->entry, NULL);
+    if (strcmp(v->state, "absent") == 0) {
         const char *name = dv_status_plan_name(next->entry);
         say(v->now, "it is kept for " NAME ", which %s", name,
             fate(e, name, next->entry->rejoin_delay_ms, "is not there", how));
@@ -124,8 +145,18 @@ static void judge_move(const dv_explanation *e, const dv_explain_place *owner, c
         next->identifier, owner->name);
 }
 
+/* Returns for what an operator's wish for the item waits, "" where it does not. */
+static const char *waits_for(const dv_explanation *e, const dv_status_item *item, char out[DV_RULE_BYTES]) {
+    const dv_pool_rules *rules = &e->status->rules;
+    const dv_wish *hold = dv_pool_rules_hold(rules, item->name);
+    const char *owner = item->planned ? dv_status_plan_name(item->planned->entry) : "";
+    if (dv_status_rules_wait(e->status, NULL, out)) return out;
+    if (!hold || hold->kind == DV_WISH_PAUSE || strcmp(dv_pool_rules_whom(rules, hold), owner) == 0) return "";
+    return "that member is not there";
+}
+
 static void judge_by_plan(const dv_explanation *e, const dv_status_item *item, dv_explain_verdict *v) {
-    char since[DV_AGE_BYTES];
+    char since[DV_AGE_BYTES], why[DV_RULE_BYTES];
     const dv_explain_place *owner = e->place_count ? &e->places[0] : NULL;
     const dv_status_entry *next = item->planned;
     if (!e->is_planned && owner) {
@@ -141,7 +172,8 @@ static void judge_by_plan(const dv_explanation *e, const dv_status_item *item, d
         judge_without_next(e, next, v);
     } else if (owner && owner->member == next->member) {
         v->state = "settled";
-        say(v->now, "it is where the plan wants it");
+        bool obeys = v->rule && !*waits_for(e, item, why);
+        say(v->now, "it is where the plan wants it%s%s", obeys ? ": " : "", obeys ? v->why : "");
     } else if (owner) {
         judge_move(e, owner, &e->status->members[next->member], v);
     } else {
@@ -152,14 +184,34 @@ static void judge_by_plan(const dv_explanation *e, const dv_status_item *item, d
     }
 }
 
+/* Finds out why the plan has the item where it has it. */
+static void judge_rule(const dv_explanation *e, const char *item, dv_explain_verdict *v) {
+    const dv_status *status = e->status;
+    v->rule = dv_status_rules_why(status, item, v->why);
+    size_t number = !v->rule && dv_status_rules_hold(status) ? dv_pool_rules_find(&status->rules, item) : SIZE_MAX;
+    if (number != SIZE_MAX) v->rule = dv_pool_rules_why_there(&status->rules, number, v->why);
+}
+
+/* Says why the plan has it so, where the state has not said it; and whether that waits. */
+static void tell_rule(const dv_explanation *e, const dv_status_item *item, dv_explain_verdict *v) {
+    char why[DV_RULE_BYTES];
+    const char *but = v->rule ? waits_for(e, item, why) : "";
+    size_t at = strlen(v->now);
+    if (v->rule && !strstr(v->now, v->why))
+        at += (size_t)snprintf(v->now + at, DV_EXPLAIN_BYTES - at, "%s%s", at ? "; " : "", v->why);
+    if (*but && at < DV_EXPLAIN_BYTES) snprintf(v->now + at, DV_EXPLAIN_BYTES - at, "; that waits: %.300s", but);
+}
+
 dv_explain_verdict dv_explain_judge(const dv_explanation *e) {
     dv_explain_verdict v = {.state = "unknown"};
     const dv_status *status = e->status;
     if (status->item_count == 0) return v;
     const dv_status_item *item = &status->items[0];
     bool stranger = e->place_count && e->places[0].member == DV_NO_MEMBER;
+    judge_rule(e, item->name, &v);
     if (status->in_force) judge_by_plan(e, item, &v);
     else if (stranger) judge_stranger(e, &e->places[0], &v);
     else judge_by_names(e, &v);
+    tell_rule(e, item, &v);
     return v;
 }

@@ -27,8 +27,8 @@ typedef struct {
     dv_format *format;
 } history_options;
 
-static const char *const fields[] = {"generation", "reason", "at",      "age_ms", "under_way", "took_ms",
-                                     "moved",      "joined", "joined.", "left",   "left.",     NULL};
+static const char *const fields[] = {"generation", "reason",  "at",   "age_ms", "under_way", "took_ms", "moved",
+                                     "joined",     "joined.", "left", "left.",  "told",      NULL};
 static const dv_format_kind formats[] = {{"changes", fields}, {NULL, NULL}};
 
 static const dv_option table[] = {
@@ -52,7 +52,8 @@ static void print_help(void) {
            "\n"
            "Shows the last 64 changes of the pool at PATH, the newest last: when a member wrote each\n"
            "plan and why, how many items moved, how long that took, and who joined or left. A member\n"
-           "whose death watch ended its session has died, so long before. Changes nothing.\n"
+           "whose death watch ended its session has died, so long before. Below stands what\n"
+           "operators asked for, and why, and what loads moved. Changes nothing.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
@@ -203,6 +204,23 @@ static dv_table *make_table(const dv_pool_history *h, size_t columns) {
     return NULL;
 }
 
+/* Prints what operators asked for and what loads did, a sentence for each plan that has one. */
+static void print_told(const dv_pool_history *h, size_t columns, FILE *to) {
+    enum { INDENT = 4 };
+    bool begun = false;
+    for (size_t i = 0; i < h->told.count; i++) {
+        const dv_plan_change *c = &h->told.changes[i];
+        char line[DV_PLAN_TOLD_BYTES + 32];
+        if (!*c->told) continue;
+        if (!begun) fputs("\n", to);
+        begun = true;
+        snprintf(line, sizeof line, "%" PRIu64 ": %s", c->generation, c->told);
+        char *readable = dv_text_readable(line);
+        dv_text_wrap(readable ? readable : "?", 0, INDENT, columns, to);
+        free(readable);
+    }
+}
+
 static char *print_page(const dv_pool_history *h, size_t columns) {
     static const dv_fit fits[] = {{0}, {.hide = 1}, {0}, {0}, {0}, {0}, {.name = true}, {.name = true, .dull = "-"}};
     char *text = NULL;
@@ -210,7 +228,9 @@ static char *print_page(const dv_pool_history *h, size_t columns) {
     dv_table *rows = make_table(h, columns);
     FILE *to = open_memstream(&text, &bytes);
     bool complete = rows && to;
-    if (complete && !dv_table_print_within(rows, fits, false, columns, to)) fprintf(to, "\n" DV_COLUMNS_NOTE, columns);
+    bool whole = complete && dv_table_print_within(rows, fits, false, columns, to);
+    if (complete) print_told(h, columns, to);
+    if (complete && !whole) fprintf(to, "\n" DV_COLUMNS_NOTE, columns);
     dv_table_free(rows);
     if (to && (ferror(to) || fclose(to) != 0)) complete = false;
     if (complete) return text;

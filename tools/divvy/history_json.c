@@ -66,7 +66,8 @@ static bool put_change(cJSON *array, const dv_pool_history *h, const dv_plan_cha
     return json && dv_json_number(json, "generation", (int64_t)c->generation) &&
            dv_json_text(json, "reason", c->reason) && put_when(json, h, c->at_ms) &&
            put_took(json, h, is_plan, c->took_ms) && dv_json_number(json, "moved", c->moved) &&
-           put_named(json, "joined", &c->joined) && put_named(json, "left", &c->left) && put_deaths(json, h, c);
+           put_named(json, "joined", &c->joined) && put_named(json, "left", &c->left) && put_deaths(json, h, c) &&
+           (!*c->told || dv_json_text(json, "told", c->told));
 }
 
 static bool put_plan(cJSON *array, const dv_pool_history *h) {

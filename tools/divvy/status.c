@@ -151,7 +151,7 @@ static int out_of_memory(void) {
 
 static int show(viewer *v) {
     dv_status_page before = v->page;
-    v->page = (dv_status_page){.planned = false};
+    v->page = (dv_status_page){.members = NULL};
     const status_options *o = v->options;
     char *text = o->json ? dv_status_page_json(&v->status)
                  : o->format

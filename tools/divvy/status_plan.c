@@ -7,6 +7,7 @@
 
 #include <divvy/divvy.h>
 
+#include "status_rules.h"
 #include "table.h"
 #include "znode/path.h"
 
@@ -20,6 +21,7 @@ void dv_status_plan_clear(dv_status *status) {
     free(status->entries);
     status->entries = NULL;
     status->entry_count = 0;
+    dv_pool_rules_clear(&status->rules);
 }
 
 /* ---- who is who ---- */
@@ -87,6 +89,8 @@ int dv_status_plan_match(dv_status *status) {
     status->in_force = plan && status->member_count > 0;
     for (size_t i = 0; i < status->member_count; i++) status->in_force = status->in_force && status->members[i].follows;
     if (!plan) return 0;
+    int error = dv_pool_rules_make(&status->rules, plan);
+    if (error) return error;
     status->entries = calloc(plan->member_count + 1, sizeof *status->entries);
     if (!status->entries) return DIVVY_ENOMEM;
     for (; status->entry_count < plan->member_count; status->entry_count++) {
@@ -194,7 +198,11 @@ void dv_status_plan_print(const dv_status *status, FILE *to) {
     print_count(to, &first, t.absent, "absent");
     print_count(to, &first, t.gone, "gone");
     print_count(to, &first, t.leaving, "leaving");
+    print_count(to, &first, status->rules.pinned, "pinned");
+    print_count(to, &first, status->rules.moved, "moved by hand");
+    print_count(to, &first, status->rules.paused, "paused");
     fputs("\n", to);
+    dv_status_rules_print(status, to);
 }
 
 static bool put_entry(cJSON *array, const dv_status *status, const dv_status_entry *e) {
@@ -207,7 +215,8 @@ static bool put_entry(cJSON *array, const dv_status *status, const dv_status_ent
            dv_json_number(json, "items", (int64_t)e->item_count) &&
            dv_json_number_or_null(json, "rejoin_delay_ms", m->is_static ? m->rejoin_delay_ms : 0) &&
            dv_json_number(json, "releasing", live ? (int64_t)live->releasing : 0) &&
-           dv_json_text_or_null(json, "state", dv_status_plan_state(m, live));
+           dv_json_text_or_null(json, "state", dv_status_plan_state(m, live)) &&
+           dv_status_rules_json_member(json, status, e);
 }
 
 static bool put_plan(cJSON *json, const dv_status *status, const dv_plan *plan) {
@@ -220,7 +229,7 @@ static bool put_plan(cJSON *json, const dv_status *status, const dv_plan *plan) 
     cJSON *members = good ? cJSON_AddArrayToObject(json, "members") : NULL;
     good = members;
     for (size_t n = 0; good && n < status->entry_count; n++) good = put_entry(members, status, &status->entries[n]);
-    return good;
+    return good && dv_status_rules_json(json, status);
 }
 
 bool dv_status_plan_json(cJSON *json, const dv_status *status) {

@@ -95,7 +95,8 @@ static int list_members(survey *s) {
             (dv_status_member){.node = s->party_names[i],
                                .identifier = parsed.identifier,
                                .kazoo = parsed.kind == DV_KAZOO,
-                               .follows = parsed.kind == DV_DIVVY && parsed.level >= DV_LEVEL_PLAN};
+                               .follows = parsed.kind == DV_DIVVY && parsed.level >= DV_LEVEL_PLAN,
+                               .can_balance = parsed.kind == DV_DIVVY && parsed.level >= DV_LEVEL_BALANCE};
         s->party_names[i] = NULL;
     }
     return 0;

@@ -5,6 +5,7 @@
 #include "item_list.h"
 #include "look.h"
 #include "pool_plan.h"
+#include "pool_rules.h"
 
 #define DV_NO_MEMBER SIZE_MAX
 
@@ -19,8 +20,9 @@ typedef struct {
     char *since; /* UTC, "2026-01-31T12:00:00Z": by its own word, else by its node */
     int64_t session, made_ms, czxid, first_czxid;
     size_t item_count;
-    bool follows;   /* it follows plans */
-    bool is_static; /* by its own word, as are the next three */
+    bool follows;     /* it follows plans */
+    bool can_balance; /* it knows of loads, wishes, tags and caps */
+    bool is_static;   /* by its own word, as are the next three */
     uint32_t weight;
     char *zone;
     int64_t rejoin_delay_ms;
@@ -74,8 +76,9 @@ typedef struct {
     size_t least_load, most_load; /* of all members; 0 when there are none */
     dv_status_entry *entries;     /* of the plan, if there is one that can be followed */
     size_t entry_count;
-    bool in_force;      /* all members follow it */
-    int64_t read_at_ms; /* by the wall clock */
+    bool in_force;       /* all members follow it */
+    dv_pool_rules rules; /* of that plan */
+    int64_t read_at_ms;  /* by the wall clock */
 } dv_status;
 
 /* For dv_look_at(): fills in all but the first six members of the dv_status at `context`. Its former contents are

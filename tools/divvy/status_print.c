@@ -8,6 +8,7 @@
 
 #include "columns.h"
 #include "status_plan.h"
+#include "status_rules.h"
 #include "table_json.h"
 #include "text.h"
 
@@ -33,6 +34,30 @@ static const dv_fit planned_fits[] = {
     {.hide = 0},    {.dull = "1000", .hide = 4},  {.dull = "-", .name = true}, {.dull = "-"},
 };
 
+/* Where it has loads, wishes, tags or caps. */
+static const dv_column ruled_columns[] = {
+    {"MEMBER", false, false}, {"KIND", false, false},  {"HOST", false, false},   {"PID", true, false},
+    {"SINCE", false, false},  {"ITEMS", true, false},  {"PLANNED", true, false}, {"WEIGHT", true, false},
+    {"ZONE", false, false},   {"STATE", false, false}, {"SHARE", true, false},   {"TAGS", false, false},
+    {"CAP", true, false},
+};
+
+static const dv_fit ruled_fits[] = {
+    {.name = true},
+    {.dull = "divvy", .hide = 5},
+    {.name = true, .hide = 3},
+    {.hide = 2},
+    {.hide = 1},
+    {.hide = 0},
+    {.hide = 0},
+    {.dull = "1000", .hide = 4},
+    {.dull = "-", .name = true},
+    {.dull = "-"},
+    {.dull = "-"},
+    {.dull = "-", .name = true},
+    {.dull = "-"},
+};
+
 static const dv_column item_columns[] = {
     {"ITEM", false, false}, {"OWNER", false, false},  {"TOKEN", true, false},
     {"AGE", true, true},    {"WAITING", true, false},
@@ -49,12 +74,39 @@ static const dv_column planned_item_columns[] = {
 static const dv_fit planned_item_fits[] = {{.name = true}, {.name = true}, {.dull = "-", .name = true},
                                            {.hide = 0},    {.hide = 0},    {.dull = "0"}};
 
+/* Where it has loads, wishes, tags or caps. */
+static const dv_column ruled_item_columns[] = {
+    {"ITEM", false, false}, {"OWNER", false, false},  {"NEXT", false, false}, {"TOKEN", true, false},
+    {"AGE", true, true},    {"WAITING", true, false}, {"WHY", false, false},
+};
+
+static const dv_fit ruled_item_fits[] = {{.name = true}, {.name = true}, {.dull = "-", .name = true}, {.hide = 1},
+                                         {.hide = 2},    {.dull = "0"},  {.dull = "-", .name = true}};
+
+/* The columns of both tables, by the kind of the page. */
+static const struct {
+    const dv_column *members, *items;
+    size_t member_count, item_count;
+    const dv_fit *member_fits, *item_fits;
+} kinds[] = {
+    {member_columns, item_columns, sizeof member_columns / sizeof *member_columns,
+     sizeof item_columns / sizeof *item_columns, member_fits, item_fits},
+    {planned_columns, planned_item_columns, sizeof planned_columns / sizeof *planned_columns,
+     sizeof planned_item_columns / sizeof *planned_item_columns, planned_fits, planned_item_fits},
+    {ruled_columns, ruled_item_columns, sizeof ruled_columns / sizeof *ruled_columns,
+     sizeof ruled_item_columns / sizeof *ruled_item_columns, ruled_fits, ruled_item_fits},
+};
+
 static const char *kind_name(const dv_status_member *m) {
     return m->kazoo ? "kazoo" : "divvy";
 }
 
-static int add_row(dv_table *table, const dv_status_member *m, const dv_status_entry *e, const char *identifier) {
-    char pid[32] = "", items[32] = "", planned[32] = "", weight[32] = "", state[96];
+static int add_row(dv_table *table, const dv_status *status, const dv_status_member *m, const dv_status_entry *e,
+                   const char *identifier) {
+    char pid[32] = "", items[32] = "", planned[32] = "", weight[32] = "", state[96], share[32] = "", cap[32] = "";
+    const double *shares = status->rules.shares;
+    if (e && shares) snprintf(share, sizeof share, "%.2f", shares[e->entry - status->rules.plan->members]);
+    if (e && e->entry->cap) snprintf(cap, sizeof cap, "%" PRIu32, e->entry->cap);
     if (m && m->pid) snprintf(pid, sizeof pid, "%" PRId64, m->pid);
     if (m) snprintf(items, sizeof items, "%zu", m->item_count);
     if (e) snprintf(planned, sizeof planned, "%zu", e->item_count);
@@ -69,17 +121,20 @@ static int add_row(dv_table *table, const dv_status_member *m, const dv_status_e
                            planned,
                            weight,
                            e ? e->entry->zone : "",
-                           state};
+                           state,
+                           share,
+                           e ? e->entry->tags : "",
+                           cap};
     return dv_table_add(table, m ? m->node : e->entry->key, cells);
 }
 
-static int add_member(dv_table *table, const dv_status_member *m) {
-    return add_row(table, m, m->entry, m->identifier);
+static int add_member(dv_table *table, const dv_status *status, const dv_status_member *m) {
+    return add_row(table, status, m, m->entry, m->identifier);
 }
 
 /* Adds one that the plan has, and that is not there. */
 static int add_absent(dv_table *table, const dv_status *status, const dv_status_entry *e) {
-    return dv_status_plan_shows(status, e) ? add_row(table, NULL, e, dv_status_plan_name(e->entry)) : 0;
+    return dv_status_plan_shows(status, e) ? add_row(table, status, NULL, e, dv_status_plan_name(e->entry)) : 0;
 }
 
 /* Returns whom the item goes to, where that is another than its owner, or NULL. */
@@ -96,7 +151,9 @@ static int add_item(dv_table *table, const dv_status *status, const dv_status_it
     const char *kind = "";
     if (item->head && item->member == DV_NO_MEMBER) kind = item->session ? " (not in the party)" : " (persistent)";
     if (asprintf(&owner, "%s%s", item->head ? item->owner : "(unowned)", kind) < 0) return -1;
-    const char *planned[] = {item->name, owner, next_owner(item), token, age, waiting};
+    char why[DV_RULE_BYTES];
+    dv_status_rules_why(status, item->name, why);
+    const char *planned[] = {item->name, owner, next_owner(item), token, age, waiting, why};
     const char *plain[] = {item->name, owner, token, age, waiting};
     int error = dv_table_add(table, item->node, dv_status_plan(status) ? planned : plain);
     free(owner);
@@ -104,19 +161,17 @@ static int add_item(dv_table *table, const dv_status *status, const dv_status_it
 }
 
 static int fill(const dv_status *status, dv_status_page *page, const dv_status_page *before) {
-    page->planned = dv_status_plan(status) != NULL;
-    page->members = page->planned ? dv_table_new(planned_columns, sizeof planned_columns / sizeof *planned_columns)
-                                  : dv_table_new(member_columns, sizeof member_columns / sizeof *member_columns);
-    page->items = page->planned
-                      ? dv_table_new(planned_item_columns, sizeof planned_item_columns / sizeof *planned_item_columns)
-                      : dv_table_new(item_columns, sizeof item_columns / sizeof *item_columns);
+    page->kind = !dv_status_plan(status) ? DV_PAGE_PLAIN : status->rules.any ? DV_PAGE_RULED : DV_PAGE_PLANNED;
+    page->members = dv_table_new(kinds[page->kind].members, kinds[page->kind].member_count);
+    page->items = dv_table_new(kinds[page->kind].items, kinds[page->kind].item_count);
     int error = page->members && page->items ? 0 : -1;
-    for (size_t i = 0; !error && i < status->member_count; i++) error = add_member(page->members, &status->members[i]);
+    for (size_t i = 0; !error && i < status->member_count; i++)
+        error = add_member(page->members, status, &status->members[i]);
     for (size_t i = 0; !error && i < status->entry_count; i++)
         error = add_absent(page->members, status, &status->entries[i]);
     for (size_t i = 0; !error && i < status->item_count; i++) error = add_item(page->items, status, &status->items[i]);
     /* Other columns are another table: what has changed is then not to be seen. */
-    bool comparable = before->planned == page->planned;
+    bool comparable = before->kind == page->kind;
     if (!error && before->members && comparable) error = dv_table_compare(page->members, before->members);
     if (!error && before->items && comparable) error = dv_table_compare(page->items, before->items);
     return error;
@@ -161,10 +216,9 @@ static int print_heading(const dv_status *status, size_t columns, FILE *to) {
 /* Prints both tables. Returns whether they are whole. */
 static bool print_tables(const dv_status *status, const dv_status_page *page, bool marks, size_t columns, FILE *to) {
     if (status->member_count || status->entry_count) fputs("\n", to);
-    bool whole = dv_table_print_within(page->members, page->planned ? planned_fits : member_fits, marks, columns, to);
+    bool whole = dv_table_print_within(page->members, kinds[page->kind].member_fits, marks, columns, to);
     if (status->item_count) fputs("\n", to);
-    return dv_table_print_within(page->items, page->planned ? planned_item_fits : item_fits, marks, columns, to) &&
-           whole;
+    return dv_table_print_within(page->items, kinds[page->kind].item_fits, marks, columns, to) && whole;
 }
 
 char *dv_status_page_print(const dv_status *status, dv_status_page *page, const dv_status_page *before, bool marks,
@@ -186,7 +240,7 @@ char *dv_status_page_print(const dv_status *status, dv_status_page *page, const 
 void dv_status_page_free(dv_status_page *page) {
     dv_table_free(page->members);
     dv_table_free(page->items);
-    *page = (dv_status_page){.planned = false};
+    *page = (dv_status_page){.members = NULL};
 }
 
 /* ---- JSON ---- */
@@ -207,8 +261,11 @@ static bool put_item(cJSON *array, const dv_status *status, const dv_status_item
                dv_json_token(json, item->token) && dv_json_age(json, status->read_at_ms - item->made_ms);
     }
     const char *planned = item->planned ? dv_status_plan_name(item->planned->entry) : NULL;
-    return good && dv_json_text_or_null(json, "planned_owner", planned) &&
+    good = good && dv_json_text_or_null(json, "planned_owner", planned) &&
            dv_json_number(json, "waiting", (int64_t)item->waiting);
+    char why[DV_RULE_BYTES];
+    const char *rule = good ? dv_status_rules_why(status, item->name, why) : NULL;
+    return good && (!rule || (dv_json_text(json, "rule", rule) && dv_json_text(json, "why", why)));
 }
 
 static bool put(cJSON *json, const dv_status *status) {
@@ -239,8 +296,8 @@ char *dv_status_page_json(const dv_status *status) {
     return dv_json_line(json, json != NULL);
 }
 
-static const char *const item_fields[] = {"item",   "owner",         "in_party", "session", "token",
-                                          "age_ms", "planned_owner", "waiting",  NULL};
+static const char *const item_fields[] = {"item",          "owner",   "in_party", "session", "token", "age_ms",
+                                          "planned_owner", "waiting", "rule",     "why",     NULL};
 static const char *const member_fields[] = {"identifier", "kind", "host", "pid", "since", "session", "items", NULL};
 const dv_format_kind dv_status_formats[] = {{"items", item_fields}, {"members", member_fields}, {NULL, NULL}};
 

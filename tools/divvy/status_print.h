@@ -6,10 +6,13 @@
 #include "status_pool.h"
 #include "table.h"
 
+/* The columns of the page: with what the plan says of members and items, too; and with what its rules do. */
+typedef enum { DV_PAGE_PLAIN, DV_PAGE_PLANNED, DV_PAGE_RULED } dv_status_page_kind;
+
 /* The page for people, and the tables in it, with which the next page is compared. */
 typedef struct {
     dv_table *members, *items;
-    bool planned; /* `members` tells what the plan says of them, too */
+    dv_status_page_kind kind;
 } dv_status_page;
 
 /* Makes the page, on lines of `columns` columns (columns.h), with marks of what differs from `before` where `marks`.

@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+"""What `divvy` shows of loads, tags, caps and operators' wishes. SPDX-License-Identifier: Apache-2.0
+
+usage: test_command_rules.py BUILD_FOLDER [TEST...]     a TEST is a name such as Shown.test_status
+"""
+import json
+
+from command_harness import main
+from look_harness import Case, run
+
+ITEMS = ["i%d" % number for number in range(6)]
+AT_MS = 1769860800000  # 2026-01-31T12:00:00Z
+SINCE = "since 2026-01-31T12:00:00Z"
+WISHES = [
+    {"kind": "need", "name": "i4", "value": "ssd", "by": "", "at_ms": AT_MS, "why": ""},
+    {"kind": "pause", "name": "i3", "value": "", "by": "bob", "at_ms": AT_MS, "why": "failed 5 times in 10 min"},
+    {"kind": "pin", "name": "i0", "value": "a", "by": "anna", "at_ms": AT_MS, "why": "new disk"},
+    {"kind": "pin", "name": "i1", "value": "m9", "by": "anna", "at_ms": AT_MS, "why": ""},
+]
+# i2 went from b to a; each item is a load of 1, but i5, which is 64.
+LOADS = {"unit": "cores", "classes": "64646464647c", "moved": [["b", 1310, 2]]}
+
+
+class Shown(Case):
+    def pool(self, **options):
+        self.make_pool({"a", "b"}, (("a", False), ("b", False)), ITEMS, "000zz1",
+                       **{"extra": {"a": {"tags": "gpu,hdd", "cap": 3}, "b": {"cap": 4}}, "loads": LOADS,
+                          "wishes": WISHES, "algorithm": 2, "level": 3, **options})
+
+    def page(self, *arguments):
+        done = run(*arguments, "--path", self.path, "--wide")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    # The heading says what is pinned and paused, and what cannot be done; columns have shares, tags and caps, and why
+    # an item has no owner. JSON says the same.
+    def test_status(self):
+        self.pool()
+        page = self.page("status", *["--item=" + item for item in ITEMS])
+        for line in ("plan 7, absence: 2 pinned, 1 paused",
+                     "1 item is pinned to a member that is not there; the first is i1, which waits for m9",
+                     "no member has the tag ssd, which 1 item needs; the first is i4",
+                     "1 item is more than a fair share of the load; the most is i5 with"):
+            self.assertIn("\n" + line, page)
+        for words in ("SHARE", "TAGS", "CAP", "gpu,hdd", "WHY", f"pinned to a by anna {SINCE}: new disk",
+                      f"paused by bob {SINCE}: failed 5 times in 10 min", "no member has the tag ssd"):
+            self.assertIn(words, page)
+        seen = self.shown("status", "--path", self.path, *["--item=" + item for item in ITEMS])
+        items = {item["item"]: item for item in seen["items"]}
+        self.assertEqual([items[item].get("rule") for item in ITEMS],
+                         ["pinned", "pinned", None, "paused", "tag", None])
+        rules = seen["plan"]["rules"]
+        self.assertEqual([rules[key] for key in ("in_force", "pinned", "moved", "paused", "load_unit")],
+                         [True, 2, 0, 1, "cores"])
+        self.assertEqual((len(rules["notes"]), [wish["name"] for wish in rules["wishes"]]),
+                         (3, ["i4", "i3", "i0", "i1"]))
+        members = {member["identifier"]: member for member in seen["plan"]["members"]}
+        self.assertEqual((members["a"]["tags"], members["a"]["cap"]), (["gpu", "hdd"], 3))
+        self.assertGreater(members["b"]["share"], members["a"]["share"])
+
+    # A member of an earlier release is named as the one that they wait for; then no item has a rule's reason.
+    def test_waits(self):
+        self.pool(level=2, algorithm=1)
+        page = self.page("status")
+        self.assertIn("\nloads and operators' wishes wait: the member a is of an earlier release\n", page)
+        self.assertFalse(self.shown("status", "--path", self.path)["plan"]["rules"]["in_force"])
+        explained = self.shown("explain", "--path", self.path, "i4")
+        self.assertEqual((explained["state"], explained.get("rule")), ("unassigned", None))
+
+    # An item's explanation has the reason, as a word and in a sentence.
+    def test_explain(self):
+        self.pool()
+        for item, state, rule, fragment in (("i0", "taking", "pinned", f"pinned to a by anna {SINCE}: new disk"),
+                                            ("i1", "taking", "pinned", "that waits: that member is not there"),
+                                            ("i2", "taking", "load", "moved for load: b was at 1.31 of its share"),
+                                            ("i3", "paused", "paused", f"paused by bob {SINCE}"),
+                                            ("i4", "unassigned", "tag", "no member has the tag ssd")):
+            with self.subTest(item):
+                explained = self.shown("explain", "--path", self.path, item)
+                self.assertEqual((explained["state"], explained["rule"]), (state, rule))
+                self.assertIn(fragment, explained["now"])
+        self.assertIn("divvy resume --path", self.page("explain", "i3"))
+
+    # What operators asked for stands below the table of changes, whole, and in JSON with its change.
+    def test_history(self):
+        self.pool()
+        told = "anna pinned i0 to a: new disk"
+        change = {"generation": 7, "reason": "operator", "at_ms": 0, "took_ms": -1, "moved": 1,
+                  "joined": {"count": 0, "names": []}, "left": {"count": 0, "names": []}}
+        first = {**change, "generation": 6, "at_ms": AT_MS}
+        self.make(self.path + "/plan/" + "0" * 10 + "9" + "0" * 10 + "01",
+                  json.dumps({"changes": [first, {**change, "told": told}]}, separators=(",", ":")).encode())
+        self.assertTrue(self.page("history").endswith(f"\n\n7: {told}\n"))
+        changes = self.shown("history", "--path", self.path)["changes"]
+        self.assertEqual([one.get("told") for one in changes[:2]], [None, told])
+
+
+if __name__ == "__main__":
+    main(__file__)

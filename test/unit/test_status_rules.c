@@ -1,0 +1,275 @@
+/* What operators, loads, tags and caps make of a pool, in words. SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include <divvy/divvy.h>
+
+#include "divvy/explain_judge.h"
+#include "divvy/status_plan.h"
+#include "divvy/status_print.h"
+#include "divvy/status_rules.h"
+#include "lib/test.h"
+
+/* AT_MS: 2026-01-31T12:00:00Z. */
+#define AT_MS INT64_C(1769860800000)
+
+enum { MEMBERS = 3, ITEMS = 6, NOW_SECONDS = 60 };
+
+static char *text(const char *constant) {
+    return (char *)(uintptr_t)constant; /* Nobody writes it. */
+}
+
+/* Three members, a, b and c, and items i0 to i5, two for each. */
+typedef struct {
+    dv_pool_plan plan;
+    dv_status_member members[MEMBERS];
+    dv_status_item items[ITEMS];
+    dv_status status;
+} pool;
+
+static void set_pool(pool *p) {
+    static const char *const names[ITEMS] = {"i0", "i1", "i2", "i3", "i4", "i5"};
+    static const char *const nodes[MEMBERS] = {"g1,a=3-a", "g2,a=3-b", "g3,a=3-c"};
+    *p = (pool){.status = {.path = "/q", .found = true, .member_count = MEMBERS, .item_count = ITEMS}};
+    dv_plan *plan = dv_plan_make(dv_plan_set_make(names, ITEMS));
+    assert_non_null(plan);
+    plan->header = (dv_plan_header){.generation = 7, .is_balanced = true};
+    for (uint32_t n = 0; n < MEMBERS; n++) {
+        dv_plan_member m = {.slot = n, .key = text(nodes[n]), .weight = 1000, .zone = text(""), .leaving = text("")};
+        m.tags = text("");
+        assert_true(dv_plan_add_member(plan, &m));
+        p->members[n] = (dv_status_member){.node = text(nodes[n]),
+                                           .identifier = nodes[n] + 7,
+                                           .host = text("h"),
+                                           .since = text(""),
+                                           .session = n + 1,
+                                           .item_count = 2,
+                                           .follows = true,
+                                           .can_balance = true};
+    }
+    for (size_t i = 0; i < ITEMS; i++) {
+        plan->owners[i] = (uint32_t)i / 2;
+        p->items[i] = (dv_status_item){.name = text(names[i]),
+                                       .node = text(names[i]),
+                                       .there = true,
+                                       .head = text("g"),
+                                       .owner = text(nodes[i / 2] + 7),
+                                       .member = i / 2,
+                                       .session = (int64_t)i / 2 + 1};
+    }
+    p->plan.memory = (dv_plan_memory){.plan = plan, .standing = DV_PLAN_GOOD};
+    p->status.plan = &p->plan;
+    p->status.members = p->members;
+    p->status.items = p->items;
+    p->status.read_at_ms = AT_MS + NOW_SECONDS * 1000;
+}
+
+static dv_plan *plan_of(pool *p) {
+    return p->plan.memory.plan;
+}
+
+static void disown(pool *p, size_t item) {
+    plan_of(p)->owners[item] = DV_PLAN_NO_SLOT;
+    p->items[item].head = p->items[item].owner = NULL;
+    p->items[item].member = DV_NO_MEMBER;
+}
+
+static void wish(pool *p, dv_wish_kind kind, const char *name, const char *value, const char *by, const char *why) {
+    dv_plan *plan = plan_of(p);
+    dv_wishes *wishes;
+    const dv_wish_event event = {.wish = {kind, name, value, by, why, AT_MS}};
+    assert_int_equal(dv_wishes_change(&wishes, plan->wishes, &event), 0);
+    dv_wishes_unref(plan->wishes);
+    plan->wishes = wishes;
+}
+
+static void give_tags(pool *p, size_t member, const char *tags, uint32_t cap) {
+    dv_plan_member *m = &plan_of(p)->members[member];
+    free(m->tags);
+    m->tags = strdup(tags);
+    m->cap = cap;
+    assert_non_null(m->tags);
+}
+
+static void match(pool *p) {
+    for (size_t i = 0; i < MEMBERS; i++) p->members[i].releasing = 0, p->members[i].entry = NULL;
+    dv_status_plan_clear(&p->status);
+    assert_int_equal(dv_status_plan_match(&p->status), 0);
+}
+
+static void clear(pool *p) {
+    dv_status_plan_clear(&p->status);
+    dv_plan_memory_clear(&p->plan.memory);
+}
+
+/* Checks the word and the sentence about an item. */
+static void says(pool *p, const char *item, const char *word, const char *sentence) {
+    char why[DV_RULE_BYTES];
+    match(p);
+    const char *rule = dv_status_rules_why(&p->status, item, why);
+    if (word) assert_string_equal(rule, word);
+    else assert_null(rule);
+    assert_string_equal(why, sentence);
+}
+
+/* Checks what `divvy explain` says. */
+static void explains(pool *p, size_t item, const char *state, const char *now) {
+    match(p);
+    dv_explain_place place = {.name = p->items[item].owner, .member = p->items[item].member};
+    dv_status one = p->status;
+    one.items = &p->items[item];
+    one.item_count = 1;
+    dv_explanation e = {.status = &one,
+                        .places = &place,
+                        .place_count = p->items[item].head ? 1 : 0,
+                        .is_planned = true,
+                        .planned_ms = AT_MS};
+    dv_explain_verdict v = dv_explain_judge(&e);
+    assert_string_equal(v.state, state);
+    assert_string_equal(v.now, now);
+}
+
+static char *page_of(pool *p) {
+    dv_status_page page = {.members = NULL};
+    const dv_status_page before = {.members = NULL};
+    match(p);
+    char *out = dv_status_page_print(&p->status, &page, &before, false, 0);
+    dv_status_page_free(&page);
+    assert_non_null(out);
+    return out;
+}
+
+/* Checks that the page has a text, or that it has not. */
+static void shows(pool *p, const char *what, bool shown) {
+    char *page = page_of(p);
+    if ((strstr(page, what) != NULL) != shown) fprintf(stderr, "%s", page);
+    assert_int_equal(strstr(page, what) != NULL, shown);
+    free(page);
+}
+
+/* A pool without loads, wishes, tags and caps shows none of their columns, and says nothing of them. */
+TEST(test_nothing_of_the_kind) {
+    pool p;
+    set_pool(&p);
+    says(&p, "i0", NULL, "");
+    explains(&p, 0, "settled", "it is where the plan wants it");
+    static const char *const words[] = {"SHARE", "TAGS", "CAP", "WHY", "pinned", "paused", "wait:"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) shows(&p, words[i], false);
+    char *json = dv_status_page_json(&p.status);
+    assert_null(strstr(json, "\"rules\""));
+    assert_null(strstr(json, "\"why\""));
+    free(json);
+    clear(&p);
+}
+
+/* What an operator asked for is told with who asked, since when, and why; what is not said is left out. */
+TEST(test_operators_wishes) {
+    pool p;
+    set_pool(&p);
+    wish(&p, DV_WISH_PIN, "i0", "a", "anna", "new disk");
+    wish(&p, DV_WISH_MOVE, "i2", "g2,a=3-b", "", "");
+    wish(&p, DV_WISH_PAUSE, "i5", "g3,a=3-c", "bob", "it fails");
+    disown(&p, 5);
+    says(&p, "i0", "pinned", "pinned to a by anna since 2026-01-31T12:00:00Z: new disk");
+    says(&p, "i2", "moved", "moved to b since 2026-01-31T12:00:00Z");
+    says(&p, "i5", "paused", "paused by bob since 2026-01-31T12:00:00Z: it fails");
+    says(&p, "i1", NULL, "");
+    explains(&p, 0, "settled",
+             "it is where the plan wants it: pinned to a by anna since 2026-01-31T12:00:00Z: new disk");
+    explains(&p, 5, "paused", "paused by bob since 2026-01-31T12:00:00Z: it fails");
+    shows(&p, "1 pinned, 1 moved by hand, 1 paused\n", true);
+    shows(&p, "WHY", true);
+    clear(&p);
+}
+
+/* A pin to a member that is not there is told, and so is where its item is until that comes. */
+TEST(test_lost_pin) {
+    pool p;
+    set_pool(&p);
+    wish(&p, DV_WISH_PIN, "i3", "m9", "anna", "");
+    explains(&p, 3, "settled",
+             "it is where the plan wants it; pinned to m9 by anna since 2026-01-31T12:00:00Z; that waits: that member "
+             "is not there");
+    shows(&p, "1 item is pinned to a member that is not there; the first is i3, which waits for m9\n", true);
+    clear(&p);
+}
+
+/* An item without an owner says which of the hard rules is why. */
+TEST(test_tags_and_caps) {
+    pool p;
+    set_pool(&p);
+    disown(&p, 4);
+    says(&p, "i4", NULL, "");
+    wish(&p, DV_WISH_NEED, "i4", "ssd", "", "");
+    says(&p, "i4", "tag", "no member has the tag ssd");
+    explains(&p, 4, "unassigned", "no member has the tag ssd");
+    shows(&p, "no member has the tag ssd, which 1 item needs; the first is i4\n", true);
+    give_tags(&p, 1, "gpu,ssd", 2);
+    says(&p, "i4", "cap", "all members with the tag ssd are at their cap");
+    plan_of(&p)->members[1].weight = 0;
+    says(&p, "i4", "tag", "all members with the tag ssd are drained or away");
+    clear(&p);
+    set_pool(&p);
+    disown(&p, 4);
+    for (size_t m = 0; m < MEMBERS; m++) give_tags(&p, m, "", m == 2 ? 1 : 2);
+    says(&p, "i4", "cap", "all members are at their cap");
+    shows(&p, "the caps of all members allow 5 items, and there are 6\n", true);
+    shows(&p, "CAP", true);
+    clear(&p);
+}
+
+/* An item that is where its tag wants it says so. */
+TEST(test_needs_a_tag) {
+    pool p;
+    set_pool(&p);
+    wish(&p, DV_WISH_NEED, "i*", "ssd", "", "");
+    for (size_t m = 0; m < MEMBERS; m++) give_tags(&p, m, "ssd", 0);
+    says(&p, "i1", NULL, "");
+    explains(&p, 1, "settled", "it is where the plan wants it: it needs the tag ssd");
+    shows(&p, "TAGS", true);
+    clear(&p);
+}
+
+/* Loads are shown as parts of the fair share; what the last step moved for them is told where it went. */
+TEST(test_loads) {
+    static const uint32_t given[] = {1, 3};
+    pool p;
+    set_pool(&p);
+    dv_loads *loads = dv_loads_make("cores", ITEMS);
+    assert_non_null(loads);
+    for (size_t i = 0; i < ITEMS; i++) loads->classes[i] = DV_CLASS_ONE;
+    assert_true(dv_loads_add_giver(loads, "c", 1310, given, 2));
+    plan_of(&p)->loads = loads;
+    explains(&p, 3, "settled", "it is where the plan wants it: moved for load: c was at 1.31 of its share");
+    explains(&p, 2, "settled", "it is where the plan wants it");
+    shows(&p, "SHARE", true);
+    shows(&p, "1.00", true);
+    shows(&p, "more than a fair share", false);
+    loads->classes[0] = DV_CLASS_ONE + 20; /* 32 */
+    shows(&p, "1 item is more than a fair share of the load; the most is i0 with 12.8 of one\n", true);
+    clear(&p);
+}
+
+/* What waits says for whom. The plan then has other reasons for what it does. */
+TEST(test_waits) {
+    pool p;
+    set_pool(&p);
+    wish(&p, DV_WISH_PIN, "i0", "a", "anna", "");
+    p.members[1].can_balance = false;
+    plan_of(&p)->header.is_balanced = false;
+    shows(&p, "loads and operators' wishes wait: the member b is of an earlier release\n", true);
+    explains(&p, 0, "settled",
+             "it is where the plan wants it; pinned to a by anna since 2026-01-31T12:00:00Z; that waits: the member b "
+             "is of an earlier release");
+    p.members[1].follows = false;
+    p.members[1].kazoo = true;
+    shows(&p, "loads and operators' wishes wait: the member b is kazoo's\n", true);
+    p.members[1] = p.members[0];
+    shows(&p, "loads and operators' wishes wait: they are in force with the next plan\n", true);
+    plan_of(&p)->header.is_balanced = true;
+    clear(&p);
+    set_pool(&p);
+    wish(&p, DV_WISH_PIN, "i0", "a", "anna", "");
+    shows(&p, "wait:", false);
+    clear(&p);
+}

@@ -1,0 +1,52 @@
+/* The rules of a pool: loads, tags, caps, and operators' wishes. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, D48 to D50, A9, A10. Pure. */
+#ifndef DV_POOL_RULES_H
+#define DV_POOL_RULES_H
+
+#include "plan/loads.h"
+#include "plan/text.h"
+#include "plan/wish.h"
+
+enum { DV_RULE_BYTES = 1024 };
+
+/* Everything points into the plan. Where it has nothing of the kind, all but `plan` is zero. */
+typedef struct {
+    const dv_plan *plan;
+    bool any;                     /* it has loads, wishes, tags or caps */
+    uint32_t *counts;             /* items of each member, by place */
+    double *shares;               /* the load of each member as a part of its fair share; NULL: the plan has no loads */
+    size_t pinned, moved, paused; /* items of the plan */
+    const dv_wish *lost;          /* the first pin, or move, to a member that is not there; NULL: none */
+    size_t lost_count;
+    const char *tag;            /* the first one that items need and no member has; NULL: none */
+    size_t tag_item, tag_count; /* the first of them, and how many need it */
+    bool is_limited;            /* all members that take items have caps */
+    uint64_t room;              /* the sum of these */
+    size_t heavy;               /* items of more than a fair share */
+    size_t heaviest;            /* one of them */
+    double heaviest_shares;     /* its load in fair shares */
+} dv_pool_rules;
+
+/* Returns 0 or DIVVY_ENOMEM. `plan` outlives *out. */
+int dv_pool_rules_make(dv_pool_rules *out, const dv_plan *plan);
+void dv_pool_rules_clear(dv_pool_rules *rules);
+
+/* Returns the number of an item in the plan, or SIZE_MAX. */
+size_t dv_pool_rules_find(const dv_pool_rules *rules, const char *item);
+/* Returns the wish that holds an item: its pause, pin or move. NULL: none does. */
+const dv_wish *dv_pool_rules_hold(const dv_pool_rules *rules, const char *item);
+
+/* Writes "paused by anna since 2026-01-31T12:00:00Z: reason", "pinned to m2 by ...", or "moved to m2 by ...". */
+void dv_pool_rules_tell(const dv_pool_rules *rules, const dv_wish *wish, char out[DV_RULE_BYTES]);
+/* Returns the identifier of the member that a pin or a move is to. */
+const char *dv_pool_rules_whom(const dv_pool_rules *rules, const dv_wish *wish);
+
+/* Writes why the plan gives an item to nobody: "no member has the tag ssd". Returns a word for it: "paused", "tag",
+ * "cap"; NULL: the rules are not why, or not in force. */
+const char *dv_pool_rules_why_nobody(const dv_pool_rules *rules, size_t item, char out[DV_RULE_BYTES]);
+/* Writes why its owner has the item: "moved for load: m2 was at 1.31 of its share". Returns a word likewise: "pinned",
+ * "moved", "load", "tag". */
+const char *dv_pool_rules_why_there(const dv_pool_rules *rules, size_t item, char out[DV_RULE_BYTES]);
+
+#endif

@@ -1,0 +1,180 @@
+/* The rules of a pool, as commands show them. SPDX-License-Identifier: Apache-2.0 */
+#include "status_rules.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "status_plan.h"
+#include "text.h"
+
+/* A name as it stands in a sentence. */
+#define NAME "%.160s"
+
+/* ---- what waits ---- */
+
+bool dv_status_rules_hold(const dv_status *status) {
+    return status->rules.any && status->in_force && status->rules.plan->header.is_balanced;
+}
+
+bool dv_status_rules_wait(const dv_status *status, const dv_status_member **member, char out[DV_RULE_BYTES]) {
+    const dv_status_member *found = NULL;
+    bool waits = status->rules.any && status->member_count > 0 && !dv_status_rules_hold(status);
+    for (size_t i = 0; waits && !found && i < status->member_count; i++) {
+        const dv_status_member *m = &status->members[i];
+        if (!m->follows || !m->can_balance) found = m;
+    }
+    if (member) *member = found;
+    out[0] = '\0';
+    if (found)
+        snprintf(out, DV_RULE_BYTES, "the member " NAME " is %s", found->identifier,
+                 found->kazoo     ? "kazoo's"
+                 : found->follows ? "of an earlier release"
+                                  : "of an earlier release, or has a rule of its own");
+    else if (waits) snprintf(out, DV_RULE_BYTES, "they are in force with the next plan");
+    return waits;
+}
+
+/* ---- one item ---- */
+
+const char *dv_status_rules_why(const dv_status *status, const char *item, char out[DV_RULE_BYTES]) {
+    static const char *const words[DV_WISH_KINDS] = {"moved", "tag", "set", "paused", "pinned"};
+    const dv_pool_rules *rules = &status->rules;
+    const dv_wish *hold = dv_pool_rules_hold(rules, item);
+    size_t number = rules->any && !hold ? dv_pool_rules_find(rules, item) : SIZE_MAX;
+    out[0] = '\0';
+    if (hold) dv_pool_rules_tell(rules, hold, out);
+    if (hold) return words[hold->kind];
+    return number == SIZE_MAX || !status->in_force ? NULL : dv_pool_rules_why_nobody(rules, number, out);
+}
+
+/* ---- the whole pool ---- */
+
+enum { NOTES_MAX = 6 };
+
+/* Sentences that an operator should know. */
+typedef struct {
+    size_t count;
+    char text[NOTES_MAX][DV_RULE_BYTES];
+} notes;
+
+static const char *plural(size_t count) {
+    return count == 1 ? "" : "s";
+}
+
+static char *next_note(notes *n) {
+    return n->text[n->count++];
+}
+
+static void note_room(const dv_pool_rules *r, notes *n) {
+    size_t items = r->plan->set->count - r->paused;
+    if (!r->is_limited || r->room >= items) return;
+    snprintf(next_note(n), DV_RULE_BYTES, "the caps of all members allow %" PRIu64 " items, and there are %zu", r->room,
+             items);
+}
+
+static void note_faults(const dv_pool_rules *r, notes *n) {
+    if (r->lost)
+        snprintf(next_note(n), DV_RULE_BYTES,
+                 "%zu item%s %s to a member that is not there; the first is " NAME ", which waits for " NAME,
+                 r->lost_count, plural(r->lost_count), r->lost_count == 1 ? "is pinned" : "are pinned", r->lost->name,
+                 dv_pool_rules_whom(r, r->lost));
+    if (r->tag)
+        snprintf(next_note(n), DV_RULE_BYTES, "no member has the tag %s, which %zu item%s need%s; the first is " NAME,
+                 r->tag, r->tag_count, plural(r->tag_count), r->tag_count == 1 ? "s" : "",
+                 r->plan->set->names[r->tag_item]);
+    note_room(r, n);
+    if (r->heavy)
+        snprintf(next_note(n), DV_RULE_BYTES,
+                 "%zu item%s more than a fair share of the load; the most is " NAME " with %.1f of one", r->heavy,
+                 r->heavy == 1 ? " is" : "s are", r->plan->set->names[r->heaviest], r->heaviest_shares);
+}
+
+static void make_notes(const dv_status *status, notes *n) {
+    char why[DV_RULE_BYTES];
+    n->count = 0;
+    if (!status->rules.any || status->member_count == 0) return;
+    if (dv_status_rules_wait(status, NULL, why))
+        snprintf(next_note(n), DV_RULE_BYTES, "loads and operators' wishes wait: %.900s", why);
+    note_faults(&status->rules, n);
+}
+
+void dv_status_rules_print(const dv_status *status, FILE *to) {
+    notes n;
+    make_notes(status, &n);
+    for (size_t i = 0; i < n.count; i++) {
+        char *readable = dv_text_readable(n.text[i]);
+        fprintf(to, "%s\n", readable ? readable : "?");
+        free(readable);
+    }
+}
+
+/* ---- JSON ---- */
+
+static bool put_notes(cJSON *json, const dv_status *status) {
+    notes n;
+    make_notes(status, &n);
+    cJSON *array = cJSON_AddArrayToObject(json, "notes");
+    bool good = array;
+    for (size_t i = 0; good && i < n.count; i++) {
+        char *plain = dv_text_plain(n.text[i]);
+        cJSON *note = plain ? cJSON_CreateString(plain) : NULL;
+        good = note && cJSON_AddItemToArray(array, note);
+        free(plain);
+    }
+    return good;
+}
+
+static bool put_wish(cJSON *array, const dv_pool_rules *r, const dv_wish *wish) {
+    cJSON *json = dv_json_add_object(array);
+    bool places = wish->kind == DV_WISH_PIN || wish->kind == DV_WISH_MOVE;
+    return json && dv_json_text(json, "kind", dv_wish_kind_text(wish->kind)) &&
+           dv_json_text(json, "name", wish->name) &&
+           dv_json_text_or_null(json, "value", places ? dv_pool_rules_whom(r, wish) : wish->value) &&
+           dv_json_text_or_null(json, "by", wish->by) && dv_json_number(json, "at_ms", wish->at_ms) &&
+           dv_json_text_or_null(json, "why", wish->why);
+}
+
+bool dv_status_rules_json(cJSON *plan, const dv_status *status) {
+    const dv_pool_rules *r = &status->rules;
+    if (!r->any) return true;
+    const dv_wishes *wishes = r->plan->wishes;
+    cJSON *json = cJSON_AddObjectToObject(plan, "rules");
+    bool good = json && dv_json_bool(json, "in_force", dv_status_rules_hold(status)) &&
+                dv_json_number(json, "pinned", (int64_t)r->pinned) &&
+                dv_json_number(json, "moved", (int64_t)r->moved) &&
+                dv_json_number(json, "paused", (int64_t)r->paused) &&
+                dv_json_text_or_null(json, "load_unit", r->plan->loads ? r->plan->loads->unit : NULL) &&
+                put_notes(json, status);
+    cJSON *array = good ? cJSON_AddArrayToObject(json, "wishes") : NULL;
+    good = array;
+    for (size_t i = 0; good && wishes && i < wishes->count; i++) good = put_wish(array, r, &wishes->list[i]);
+    return good;
+}
+
+static bool put_tags(cJSON *json, const char *tags) {
+    cJSON *array = cJSON_AddArrayToObject(json, "tags");
+    bool good = array;
+    for (const char *at = tags; good && *at; at += *at == ',') {
+        char tag[DV_RULE_BYTES];
+        size_t bytes = strcspn(at, ",");
+        snprintf(tag, sizeof tag, "%.*s", (int)bytes, at);
+        cJSON *text = cJSON_CreateString(tag);
+        good = text && cJSON_AddItemToArray(array, text);
+        at += bytes;
+    }
+    return good;
+}
+
+bool dv_status_rules_json_member(cJSON *member, const dv_status *status, const dv_status_entry *entry) {
+    enum { DIGITS = 1000 };
+    const dv_pool_rules *r = &status->rules;
+    const dv_plan_member *m = entry->entry;
+    bool good = true;
+    if (r->shares) {
+        double share = r->shares[m - r->plan->members];
+        good = cJSON_AddNumberToObject(member, "share", (double)(int64_t)(share * DIGITS + 0.5) / DIGITS);
+    }
+    if (good && m->tags && *m->tags) good = put_tags(member, m->tags);
+    return good && (m->cap == 0 || dv_json_number(member, "cap", m->cap));
+}
