@@ -104,12 +104,21 @@ typedef struct {
                              member may come to own them all */
     int64_t finish_timeout_ms; /**< for how long the end waits for the servers' word that all is given back, as
                                     divvy_partitioner_finish(); default 5000 */
+    /* The next three keep a poisonous item from failing at one member after the other. Not with failure_ends. */
+    /** An item whose worker fails so often within quarantine_window_ms is paused, as by divvy_pool_pause(): nobody
+     * works on it until divvy_pool_resume(). A worker fails when it returns another number than 0 before it was told to
+     * stop. 1 to 1000; 0, the default: no item is paused. */
+    size_t quarantine_failures;
+    int64_t quarantine_window_ms; /**< default 600000, ten minutes */
+    /** Tells that an item is paused, with the reason: `error` is 0. Else why it could not be: `error` is that of
+     * divvy_pool_pause(), which is called again at the next failure. Runs in the thread of divvy_workers_run(). */
+    void (*on_quarantine)(divvy_workers *workers, const char *item, int error, const char *why, void *user);
 } divvy_workers_config;
 
 #define DIVVY_WORKERS_CONFIG_INIT                                                                                 \
     {                                                                                                             \
         sizeof(divvy_workers_config), NULL, NULL, NULL, NULL, NULL, NULL, DIVVY_RESTART_ALWAYS, 0, 100, 30000, 1, \
-            DIVVY_SIGNALS_UNHANDLED, 1000, 5000                                                                   \
+            DIVVY_SIGNALS_UNHANDLED, 1000, 5000, 0, 600000, NULL                                                  \
     }
 
 /**
@@ -134,7 +143,8 @@ DIVVY_API void divvy_workers_config_init(divvy_workers_config *config, size_t si
  * @return 0, or
  *   DIVVY_EINVAL   a NULL pointer, no pool or no worker, an unknown choice, a negative time or one over ten years,
  *                  failure_ends or hand_over neither 0 nor 1, `prepare` without prepare_timeout_ms of the pool,
- *                  `discard` without `prepare`, a config without its INIT macro
+ *                  `discard` without `prepare`, quarantine_failures over 1000 or with failure_ends, a
+ *                  quarantine_window_ms of 0, a config without its INIT macro
  *   DIVVY_E2BIG    the pool has more items than max_threads
  *   DIVVY_ESYSTEM  no descriptor could be had
  *   DIVVY_ENOMEM   an allocation failed

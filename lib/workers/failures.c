@@ -2,6 +2,8 @@
 #include "workers/failures.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +76,27 @@ int dv_failures_note(dv_failures *failures, const char *item, int64_t now_ms, bo
 void dv_failures_forget(dv_failures *failures, const char *item) {
     size_t i = find(failures, item);
     if (i < failures->count) drop(failures, i);
+}
+
+void dv_failures_print(const dv_failures *failures, const char *last, char *text, size_t bytes) {
+    static const struct {
+        int64_t ms;
+        const char *name;
+    } units[] = {{3600000, "h"}, {60000, "min"}, {1000, "s"}, {1, "ms"}};
+    size_t u = 0;
+    while (failures->window_ms % units[u].ms != 0) u++;
+    snprintf(text, bytes, "failed %zu time%s in %" PRId64 " %s, last: %s", failures->limit,
+             failures->limit == 1 ? "" : "s", failures->window_ms / units[u].ms, units[u].name, last);
+}
+
+void dv_failures_by(char by[DV_FAILURES_BY_BYTES], const char *identifier) {
+    size_t bytes = strlen(identifier);
+    if (bytes >= DV_FAILURES_BY_BYTES) {
+        bytes = DV_FAILURES_BY_BYTES - 1;
+        while (bytes > 0 && ((unsigned char)identifier[bytes] & 0xC0) == 0x80) bytes--;
+    }
+    memcpy(by, identifier, bytes);
+    by[bytes] = '\0';
 }
 
 void dv_failures_free(dv_failures *failures) {

@@ -103,6 +103,7 @@ static void take_end(divvy_workers *w, dv_place *place, bool has_run) {
         fail(w, place->result, "the worker of %.200s has failed: %d", place->item, place->result);
     else if (!end.told_to_stop) end.restart_ms = plan_restart(w, place, has_run, dv_monotonic_ms());
     if (!divvy_partitioner_owns_token(w->partitioner, place->item, place->token)) end.restart_ms = -1;
+    if (has_run && place->result && !end.told_to_stop) dv_workers_note_failure(w, place->item, place->result);
     tell_end(w, &end);
 }
 
@@ -262,6 +263,7 @@ static bool step(divvy_workers *w) {
     view v;
     w->scarce = false;
     take_notes(w);
+    dv_workers_take_pauses(w);
     answer(w);
     if (!look(w, &v)) {
         w->scarce = true;
@@ -355,6 +357,7 @@ int divvy_workers_run(divvy_workers *w) {
     w->phase = DV_WORKERS_WORKING;
     w->drives = divvy_client_fd(w->client) >= 0;
     while (!step(w)) wait_for_more(w);
+    dv_workers_end_quarantine(w);
     error = leave(w);
     dv_workers_give_signals_back(w);
     end(w, true);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -34,7 +35,9 @@ static int assign(const char *identifier, const char *const *members, size_t mem
 }
 
 static void free_workers(divvy_workers *w) {
+    dv_workers_end_quarantine(w);
     dv_places_free(w);
+    free(w->path);
     close(w->wake_fd);
     pthread_cond_destroy(&w->ended);
     pthread_mutex_destroy(&w->mutex);
@@ -59,6 +62,11 @@ static int check_choices(const divvy_client *client, const divvy_workers_config 
         return dv_fail(client, DIVVY_EINVAL, "workers: unknown signals %d", c->signals);
     if (c->failure_ends != 0 && c->failure_ends != 1)
         return dv_fail(client, DIVVY_EINVAL, "workers: failure_ends is %d, and not 0 or 1", c->failure_ends);
+    if (c->quarantine_failures > DV_FAILURES_MAX)
+        return dv_fail(client, DIVVY_EINVAL, "workers: quarantine_failures is %zu, and not up to %d",
+                       c->quarantine_failures, DV_FAILURES_MAX);
+    if (c->quarantine_failures && c->failure_ends)
+        return dv_fail(client, DIVVY_EINVAL, "workers: with failure_ends no item is left to be quarantined");
     if (c->hand_over != 0 && c->hand_over != 1)
         return dv_fail(client, DIVVY_EINVAL, "workers: hand_over is %d, and not 0 or 1", c->hand_over);
     return 0;
@@ -73,6 +81,9 @@ static int check_times(const divvy_client *client, const divvy_workers_config *c
     int error = check_time(client, "backoff_ms", c->backoff_ms);
     if (!error) error = check_time(client, "backoff_max_ms", c->backoff_max_ms);
     if (!error) error = check_time(client, "finish_timeout_ms", c->finish_timeout_ms);
+    if (!error) error = check_time(client, "quarantine_window_ms", c->quarantine_window_ms);
+    if (!error && c->quarantine_window_ms == 0)
+        error = dv_fail(client, DIVVY_EINVAL, "workers: quarantine_window_ms is 0");
     return error;
 }
 
@@ -103,7 +114,10 @@ static int configure(divvy_workers *w, const divvy_workers_config *config) {
     int error = check_choices(w->client, c);
     if (!error) error = check_times(w->client, c);
     if (!error) error = check_pool(w->client, c, &w->pool);
-    return error;
+    if (error) return error;
+    w->failures = (dv_failures){.limit = c->quarantine_failures, .window_ms = c->quarantine_window_ms};
+    if (w->pool.path) w->path = strdup(w->pool.path);
+    return w->pool.path && !w->path ? dv_fail_plainly(w->client, DIVVY_ENOMEM) : 0;
 }
 
 /* ---- beginning and end ---- */

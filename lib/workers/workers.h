@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "divvy/workers.h"
+#include "workers/failures.h"
 
 enum { DV_WORKERS_WHY_BYTES = 512 };
 
@@ -65,6 +66,7 @@ struct divvy_workers {
     divvy_partitioner *partitioner;
     divvy_workers_config config;
     divvy_partitioner_config pool; /* the user's callbacks, and whether it is static; its strings are not ours */
+    char *path;                    /* the pool's */
     pid_t pid;
     int wake_fd;      /* an eventfd */
     atomic_int asked; /* how often it was asked to end */
@@ -83,7 +85,9 @@ struct divvy_workers {
     size_t threads; /* that have not been joined */
     bool scarce;    /* memory was short in this step: the next one comes soon */
     bool drives;    /* manual mode: the runner calls divvy_client_process() */
-    int error;      /* why it ends */
+    dv_failures failures;
+    struct dv_pausing *pausing; /* quarantine.c: the items that are to be paused */
+    int error;                  /* why it ends */
     char why[DV_WORKERS_WHY_BYTES];
 
     _Atomic(struct divvy_workers *) next_asked; /* signals.c: the next one that signals ask to end */
@@ -115,6 +119,15 @@ int dv_place_start_preparing(dv_place *place);
 void dv_place_tell_stop(dv_place *place);
 void dv_place_init(dv_place *place, divvy_workers *w);
 void dv_place_destroy(dv_place *place);
+
+/* ---- quarantine.c ---- */
+
+/* Notes that the worker of an item has failed. Has the item paused where that is once too often. */
+void dv_workers_note_failure(divvy_workers *w, const char *item, int result);
+/* Tells what has come of pauses. */
+void dv_workers_take_pauses(divvy_workers *w);
+/* Waits for pauses that are under way, and forgets all. */
+void dv_workers_end_quarantine(divvy_workers *w);
 
 /* ---- signals.c ---- */
 

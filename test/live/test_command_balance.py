@@ -5,7 +5,9 @@ usage: test_command_balance.py BUILD_FOLDER [TEST...]     a TEST is a name such 
 """
 import os
 
-from command_harness import NOWHERE, alive, main, wait_for
+from kazoo.recipe.partitioner import SetPartitioner
+
+from command_harness import NOWHERE, Setting, alive, main, wait_for
 from partition_harness import run
 from supervise_harness import Case
 
@@ -35,6 +37,14 @@ class Usage(Case):
             (["--cap", "-1"], '"-1" is not a number from 1 to'),
             (["--min-members", "0"], '"0" is not a number from 1 to 10000'),
             (["--min-members-wait", "1s"], "--min-members-wait is for --min-members"),
+            (["--quarantine", "0/10m", *command], '"0/10m": an item can be paused after 1 to 1000 failures'),
+            (["--quarantine", "1001/10m", *command], "after 1 to 1000 failures"),
+            (["--quarantine", "5", *command], '"5" is no N/DURATION; give how many failures within which time'),
+            (["--quarantine", "-5/10m", *command], "is no N/DURATION"),
+            (["--quarantine", "5/", *command], "what stands behind / is no duration; give a number with ms"),
+            (["--quarantine", "5/0", *command], "the duration may be 1ms to 24h"),
+            (["--quarantine", "5/25h", *command], "the duration may be 1ms to 24h"),
+            (["--quarantine", "5/10m"], "--quarantine is for a command"),
             (["--tags", "a", "--assign", "rendezvous"], "--tags needs a pool that follows a plan"),
         )
         for words, fragment in rows:
@@ -52,7 +62,7 @@ class LoadCommand(Case):
                           env={**os.environ, "F": self.folder, **(env or {})})
 
     def replace(self, name, content):
-        """Writes a file, of which nobody reads a part."""
+        """Writes a file that nobody reads before it is whole."""
         os.rename(self.write("next-" + name, content), self.file_name(name))
 
     # It has the names of the owned items on its input, one a line, runs again and again, and never twice at a time.
@@ -86,7 +96,7 @@ class LoadCommand(Case):
         self.assertEqual(told("other"), [])
         self.replace("say", "a %s\nb c 1\n" % ("1" * 70))
         pass_runs()
-        self.assertEqual(len(told('for the item "a" the load "%s" and more; a number has at most 64 bytes' % ("1" * 64))), 1, member)
+        self.assertEqual(len(told('the load "%s" and more; a number has at most 64 bytes' % ("1" * 64))), 1, member)
         self.assertEqual(len(told('no line for 1 of the 3 items, such as "d"')), 1, member)
         self.replace("code", "3")
         pass_runs()
@@ -109,6 +119,82 @@ class LoadCommand(Case):
         self.assertTrue(all(map(alive, pids)))
         self.assertEqual(member.stop(), 0)
         wait_for(lambda: not any(map(alive, pids)), "they are gone", pids)
+
+
+class Quarantine(Case):
+    # A worker that fails on one item of seven at whichever member.
+    SCRIPT = 'echo "$2 $3" >>"$1/log"; [ "$2" = poison ] && { exec 2>/dev/null; %s; }; exec sleep 1000'
+
+    def member(self, name, how="exit 3", limit="3/10m", options=()):
+        items = ["a", "b", "c", "d", "e", "f", "poison"]
+        command = ["/bin/bash", "-c", self.SCRIPT % how, "bash", self.folder, "{item}", name]
+        return self.start("--identifier", name, "--quarantine", limit, *options, items=items, command=command)
+
+    def starts(self):
+        """The members that have started the poisonous item's command, once for each time."""
+        return [line.split()[1] for line in self.read() if line.startswith("poison ")]
+
+    def wait_paused(self, members, reason):
+        def told():
+            return [line for member in members for line in member.text("err").splitlines()
+                    if line.startswith("divvy: warning: --quarantine: poison is paused: it " + reason)]
+        wait_for(told, "one has paused it", *members)
+        wait_for(lambda: not any("poison" in member.owned() for member in members), "nobody has it", *members)
+        self.assertEqual(len(told()), 1)
+
+    # The member that counts too many failures pauses the item, and no other ever starts its command: not when members
+    # leave, and not when others join.
+    def test_poison(self):
+        members = [self.member(name) for name in ("anna", "bert", "carl")]
+        self.wait_paused(members, "failed 3 times in 10 min, last: exit code 3; divvy resume gives it back")
+        starts = self.starts()
+        self.assertEqual(len(set(starts)), 1, starts)
+        self.assertGreaterEqual(len(starts), 3)
+        poisoned = [member for member in members if member.of("exited", "poison")]
+        self.assertEqual(len(poisoned), 1)
+        self.assertEqual(poisoned[0].stop(), 0)
+        members.remove(poisoned[0])
+        members.append(self.member("dora"))
+        def divided():
+            return sorted(sum((list(member.owned()) for member in members), [])) == ["a", "b", "c", "d", "e", "f"]
+        wait_for(divided, "the others divide the other items", *members)
+        wait_for(lambda: all(member.owned() for member in members), "each has some", *members)
+        self.assertEqual(self.starts(), starts)
+
+    # A signal that nobody sent from divvy is a failure as well, and is named.
+    def test_signal(self):
+        member = self.member("anna", how="kill -SEGV $$", limit="2/1h")
+        self.wait_paused([member], "failed 2 times in 1 h, last: signal 11 (SIGSEGV)")
+
+    # A command that ends well, or that divvy ends, has not failed.
+    def test_no_failure(self):
+        member = self.member("anna", how="exit 0", limit="1/1h")
+        member.wait(lambda me: len(me.of("exited", "poison")) >= 3, "it has exited three times")
+        other = self.member("bert", how="exit 0", limit="1/1h")
+        wait_for(lambda: len(other.owned()) >= 3, "half of the items move", member, other)
+        self.assertEqual(other.stop(), 0)
+        self.assertEqual(member.stop(), 0)
+        for one in (member, other):
+            self.assertNotIn("--quarantine", one.text("err"))
+
+    # Where names decide, an item cannot be paused: that is told once, and the command is started again as ever.
+    def test_cannot_be_paused(self):
+        kazoo = SetPartitioner(Setting.zookeeper, self.path, ["a", "b", "c", "d", "e", "f", "poison"], identifier="k",
+                               time_boundary=0.1)
+        self.addCleanup(kazoo.finish)
+        member = self.member("anna", limit="1/1h")
+
+        def has_failed(): # Of seven items the round robin gives the last one to anna, who is the first by name.
+            if kazoo.allocating:
+                kazoo.wait_for_acquire(0.05)
+            elif kazoo.release:
+                kazoo.release_set()
+            return kazoo.acquired and len(member.of("exited", "poison")) >= 5
+        wait_for(has_failed, "it fails again and again", member)
+        told = [line for line in member.text("err").splitlines() if "--quarantine" in line]
+        self.assertEqual(len(told), 1, member)
+        self.assertIn("poison cannot be paused, and is tried again when it fails again", told[0])
+        self.assertIn("follows no plan: its member k is kazoo's; it failed 1 time in 1 h, last: exit code 3", told[0])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /* How often work on an item has failed lately. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
 
 #include "lib/test.h"
 #include "workers/failures.h"
@@ -66,6 +67,42 @@ TEST(test_one) {
     failures.limit = 1;
     assert_true(note("a", 5));
     assert_true(note("a", 5 + 10 * WINDOW_MS));
+}
+
+/* The reason tells the window in the largest unit that has it whole. */
+TEST(test_print) {
+    static const struct {
+        size_t limit;
+        int64_t window_ms;
+        const char *text;
+    } rows[] = {{5, 600000, "failed 5 times in 10 min, last: exit code 1"},
+                {1, 5400000, "failed 1 time in 90 min, last: exit code 1"},
+                {3, 7200000, "failed 3 times in 2 h, last: exit code 1"},
+                {2, 1500, "failed 2 times in 1500 ms, last: exit code 1"},
+                {2, 90000, "failed 2 times in 90 s, last: exit code 1"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[100];
+        const dv_failures f = {.limit = rows[i].limit, .window_ms = rows[i].window_ms};
+        dv_failures_print(&f, "exit code 1", text, sizeof text);
+        assert_string_equal(text, rows[i].text);
+    }
+}
+
+/* A long identifier is cut between two characters, and a short one is left as it is. */
+TEST(test_by) {
+    char by[DV_FAILURES_BY_BYTES], name[300];
+    dv_failures_by(by, "anna");
+    assert_string_equal(by, "anna");
+    memset(name, 'x', 299);
+    name[299] = '\0';
+    dv_failures_by(by, name);
+    assert_int_equal(strlen(by), 128);
+    memcpy(&name[127], "\xc3\xa4", 2);
+    dv_failures_by(by, name);
+    assert_int_equal(strlen(by), 127);
+    memcpy(&name[126], "\xc3\xa4x", 3);
+    dv_failures_by(by, name);
+    assert_int_equal(strlen(by), 128);
 }
 
 /* Items that have not failed for a while take no room. */

@@ -25,9 +25,9 @@ _divvy_options() {
             --connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
             --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --items-order --rejoin-delay --weight
             --zone --tags --cap --min-members --min-members-wait --max-moves --balance --load-command --load-interval
-            --load-unit --load-floor --handover-timeout --replace --drain --restart --standby --prepare-timeout --rejoin
-            --auth-file $_divvy_tls_options --acl --events --json --timestamps --no-death-watch --failover-delay
-            --metrics --verbose --help"
+            --load-unit --load-floor --quarantine --handover-timeout --replace --drain --restart --standby
+            --prepare-timeout --rejoin --auth-file $_divvy_tls_options --acl --events --json --timestamps
+            --no-death-watch --failover-delay --metrics --verbose --help"
         ;;
     status)
         echo "--path --items-from --items-from-command --items-from-znode --item --json --format --watch --interval

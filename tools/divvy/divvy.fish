@@ -12,7 +12,7 @@ end
 # The same for each option of a subcommand; --name ARGUMENT<tab>... where it takes one.
 function __divvy_help -a subcommand
     divvy help $subcommand 2>/dev/null | string replace -rf \
-        '^  (?:(-[A-Za-z]), )?(--[a-z-]+(?: [A-Z]+)?)(?:  +(.*))?$' '$1\t$2\t$3'
+        '^  (?:(-[A-Za-z]), )?(--[a-z-]+(?: [A-Z/]+)?)(?:  +(.*))?$' '$1\t$2\t$3'
 end
 
 function __divvy_options

@@ -31,6 +31,7 @@
 #include "partition_load.h"
 #include "partition_options.h"
 #include "program.h"
+#include "quarantine.h"
 #include "supervise.h"
 
 enum { FINISH_TIMEOUT_MS = 5000, REASON_BYTES = DV_SESSION_REASON_BYTES };
@@ -41,6 +42,7 @@ typedef struct {
     dv_ledger ledger;
     dv_partition_items items;
     dv_partition_load load;
+    dv_quarantine quarantine;
     dv_session session; /* its `ending`, where that is not the partitioner's own failure, is told in FAILURE too */
     divvy_partitioner *p;
     char *program; /* of the command */
@@ -127,6 +129,7 @@ static void on_child(const dv_child_event *event, void *user) {
     member *m = user;
     dv_partition_load_child(&m->load, event);
     dv_ledger_child(&m->ledger, event);
+    dv_quarantine_child(&m->quarantine, event);
 }
 
 /* ---- the first connection ---- */
@@ -182,6 +185,7 @@ static void step(member *m, int64_t limit_ms) {
     if (m->supervisor) wait_ms = dv_session_sooner(wait_ms, dv_supervisor_next_ms(m->supervisor));
     wait_ms = dv_session_sooner(wait_ms, dv_items_feed_next_ms(&m->items.feed));
     wait_ms = dv_session_sooner(wait_ms, dv_partition_load_next_ms(&m->load));
+    wait_ms = dv_session_sooner(wait_ms, dv_quarantine_next_ms(&m->quarantine));
     struct pollfd fds[] = {{.fd = divvy_client_fd(m->session.client), .events = POLLIN},
                            {.fd = m->signal_fd, .events = POLLIN},
                            {.fd = dv_output_fd(&m->output)},
@@ -201,6 +205,7 @@ static void step(member *m, int64_t limit_ms) {
         release_if_clear(m);
     }
     dv_partition_load_step(&m->load);
+    dv_quarantine_step(&m->quarantine);
     dv_session_write_metrics(&m->session);
 }
 
@@ -330,7 +335,7 @@ static int join(member *m) {
     config.on_items = on_items;
     config.user = m;
     int error = divvy_partitioner_create(&m->p, m->session.client, &config);
-    m->items.p = m->load.p = m->p;
+    m->items.p = m->load.p = m->quarantine.p = m->p;
     return error ? dv_session_refused(&m->session, error) : 0;
 }
 
@@ -397,6 +402,7 @@ static int run_member(member *m) {
     m->session.watched_by = m->guardians; /* NULL: what reads our lines works on when we have died. */
     code = dv_session_open(&m->session);
     if (code == 0) dv_partition_load_open(&m->load, m->session.client);
+    if (code == 0) dv_quarantine_open(&m->quarantine, m->session.client);
     if (code == 0) code = dv_partition_items_open(&m->items);
     if (code == 0) code = wait_for_items(m);
     if (code == 0 && dv_partition_items_list(&m->items)->count == 0) return code;
@@ -422,6 +428,7 @@ static int run(int argc, char **argv) {
                              .options = &m.options.session};
     m.items = (dv_partition_items){.options = &m.options, .session = &m.session};
     m.load = (dv_partition_load){.options = &m.options, .ledger = &m.ledger};
+    m.quarantine = (dv_quarantine){.options = &m.options};
     int code = DV_EXIT_USAGE;
     int outcome = dv_partition_options_parse(&m.options, argc, argv);
     if (outcome == DV_OPTIONS_HELP) {
@@ -433,6 +440,7 @@ static int run(int argc, char **argv) {
         code = run_member(&m);
     }
     dv_metrics_file_end(&m.session.metrics, m.session.client); /* while the pool is among them */
+    dv_quarantine_close(&m.quarantine);
     divvy_partitioner_destroy(m.p);
     dv_session_close(&m.session);
     dv_partition_items_close(&m.items);

@@ -20,7 +20,7 @@ void dv_partition_load_close(dv_partition_load *load) {
     dv_cpu_items_close(&load->cpu);
 }
 
-/* The library passes over an item that has gone meanwhile. A member that has failed tells why elsewhere. */
+/* The library passes over an item that is ours no longer. A member that has failed tells why elsewhere. */
 static void tell_load(dv_partition_load *load, const char *item, double value) {
     int error = divvy_partitioner_set_load(load->p, item, value);
     if (error == 0 || error == DIVVY_ENOENT || error == DIVVY_ECLOSED || load->refused) return;

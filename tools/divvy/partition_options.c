@@ -137,6 +137,10 @@ static const dv_option table[] = {
     DURATION("min-members-wait", min_members_wait_ms, 0, DAY_MS,
              "how long the pool waits for --min-members; then it deals to those who are\n"
              "there (default: 1m)"),
+    TEXT("quarantine", "N/DURATION", quarantine,
+         "pause an item whose command fails N times within DURATION, such as 5/10m, so\n"
+         "that it does not go on failing at one member after the other. A command fails\n"
+         "when it exits by itself with another code than 0, or by a signal"),
     FLAG("rejoin", rejoin, "take part again after the session was lost; always so with a COMMAND"),
     DV_SESSION_OPTION_AUTH_FILE(dv_partition_options, session),
     DV_TLS_OPTIONS(dv_partition_options, session.tls),
@@ -192,7 +196,7 @@ void dv_partition_print_help(void) {
            "at once. With --item, SIGHUP makes divvy leave the pool.\n"
            "\n"
            "--rejoin-delay, --weight, --zone, --tags, --cap, --min-members, --max-moves, --balance,\n"
-           "--load-command, --handover-timeout and --standby have an effect in such a\n"
+           "--load-command, --quarantine, --handover-timeout and --standby have an effect in such a\n"
            "pool only.\n"
            "\n"
            "A pool deals by load where its members tell the loads of their items. A --load-command\n"
