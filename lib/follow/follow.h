@@ -120,7 +120,7 @@ bool dv_follow_settled(dv_follower *f, const dv_follow_party *party, int64_t now
 /* D10: remembers what a rule of names gave. Takes over `owners`, of the items of `set`, as indices into `nodes`. */
 void dv_follow_remember(dv_follower *f, const char *const *nodes, size_t count, uint32_t *owners, dv_plan_set *set);
 
-/* Our user tells loads, which members report from now on: the plan has to say that there are some (D47). */
+/* Our user tells loads: the plan has to say that there are some (D47). To be called now and then. */
 void dv_follow_report_loads(dv_follower *f, int64_t now);
 
 /* ---- requests of the user: each waits until a plan is in force that contains it ---- */

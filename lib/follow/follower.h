@@ -122,7 +122,8 @@ typedef struct {
     bool reports;    /* our user tells loads */
     dv_loads *event; /* that the next step is to have, of the items of `set`; NULL: none */
     dv_plan_set *set;
-    dv_loads *last; /* that was read last, when the plan was that of last_mzxid */
+    bool event_asks; /* it says nothing but that loads are reported */
+    dv_loads *last;  /* that was read last, when the plan was that of last_mzxid */
     int64_t last_mzxid;
     int64_t seen_mzxid;                    /* of the newest plan that was looked at for `rest_until` */
     int64_t rest_until;                    /* nothing is moved for load before */

@@ -46,6 +46,7 @@ static double fair_share(sizes *s, const dv_plan *plan, const dv_loads *reported
                                         .size = dv_class_size(class_of(plan, reported, i)),
                                         .owner = UINT32_MAX,
                                         .tag = DV_NO_TAG};
+    if (plan->set->count <= count) return 0; /* One item each is all that a deal can do. */
     return count > 0 ? dv_balance_loads(s->members, count, s->items, plan->set->count, s->shares) : 0;
 }
 

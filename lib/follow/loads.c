@@ -30,14 +30,23 @@ static void drop_event(dv_follow_loads *l) {
     l->event = NULL;
 }
 
+/* A plan of other items is no longer what it was made for; nor is one that has loads what a member asked for. */
+static void forget_outdated(dv_follower *f) {
+    dv_follow_loads *l = &f->loads;
+    const dv_plan *plan = dv_follow_plan(f);
+    if (!l->event || !plan) return;
+    if (!dv_plan_set_equal(plan->set, l->set) || (l->event_asks && plan->loads)) drop_event(l);
+}
+
 /* Takes over `event`, of this set, and has it written if the step finds that it is worth a plan. */
-static void offer(dv_follower *f, dv_loads *event, dv_plan_set *set, int64_t now) {
+static void offer(dv_follower *f, dv_loads *event, dv_plan_set *set, bool asks, int64_t now) {
     dv_follow_loads *l = &f->loads;
     drop_event(l);
     dv_plan_set_ref(set);
     dv_plan_set_unref(l->set);
     l->set = set;
     l->event = event;
+    l->event_asks = asks;
     dv_follow_restart_rank(f);
     f->look(f, DV_LOOK_WRITES, now);
 }
@@ -53,7 +62,7 @@ static void ask_for_loads(dv_follower *f, int64_t now) {
         return;
     if (plan->loads || !dv_plan_all_balance(dv_roster_party(f->roster))) return;
     dv_loads *nothing = dv_loads_make(f->config.load_unit, plan->set->count);
-    if (nothing) offer(f, nothing, plan->set, now);
+    if (nothing) offer(f, nothing, plan->set, true, now);
     else dv_client_again(f->config.client);
 }
 
@@ -162,7 +171,7 @@ static void judge(dv_follower *f, reading *r, int64_t now) {
     l->last = dv_loads_ref(r->loads);
     l->last_mzxid = f->memory.mzxid;
     dv_follow_tell_heavy(f, r->loads);
-    offer(f, dv_loads_ref(r->loads), r->set, now);
+    offer(f, dv_loads_ref(r->loads), r->set, false, now);
 }
 
 /* ---- reading ---- */
@@ -255,6 +264,7 @@ static void note_plan(dv_follower *f, int64_t now) {
 
 void dv_follow_watch_loads(dv_follower *f, int64_t now) {
     note_plan(f, now);
+    forget_outdated(f);
     f->loads.timer.fire = on_timer;
     if (!is_reader(f)) dv_timer_cancel(&f->loads.timer);
     else if (!f->loads.timer.link) set_timer(f, now);

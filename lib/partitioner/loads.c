@@ -171,6 +171,7 @@ static void on_timer(dv_timer *timer, int64_t now) {
     struct dv_own_loads *l = DV_CONTAINER(timer, struct dv_own_loads, timer);
     dv_timer_set(l->p->object.client, timer, now + l->p->config.load_interval_ms);
     look(l, now);
+    dv_follow_report_loads(l->p->follower, now);
 }
 
 /* ---- from outside ---- */
