@@ -81,6 +81,15 @@ class Shown(Case):
                 self.assertIn(fragment, explained["now"])
         self.assertIn("divvy resume --path", self.page("explain", "i3"))
 
+    # The doctor finds what cannot be done, and what has been in quarantine for long, each with a command that helps.
+    def test_doctor(self):
+        self.pool()
+        done = run("doctor", "--path", self.path, "--json")
+        found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}
+        for check, fragment in (("pin", f"divvy unpin --path {self.path} i1"), ("tag", "--tags ssd"),
+                                ("load", "split the item"), ("paused", f"divvy resume --path {self.path} i3")):
+            self.assertIn(fragment, found[check]["do"])
+
     # What operators asked for stands below the table of changes, whole, and in JSON with its change.
     def test_history(self):
         self.pool()

@@ -83,4 +83,5 @@ void dv_doctor_judge(const dv_doctor *d, dv_findings *findings) {
     dv_doctor_judge_pool(d, findings);
     dv_doctor_judge_members(d, findings);
     dv_doctor_judge_items(d, findings);
+    dv_doctor_judge_rules(d, findings);
 }

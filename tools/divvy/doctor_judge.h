@@ -15,6 +15,10 @@ void dv_doctor_judge_pool(const dv_doctor *doctor, dv_findings *findings);
 void dv_doctor_judge_members(const dv_doctor *doctor, dv_findings *findings);
 /* Its items: those that are not released, or that nobody owns. Likewise. */
 void dv_doctor_judge_items(const dv_doctor *doctor, dv_findings *findings);
+/* Its rules: loads, tags, caps, and operators' wishes. Likewise. */
+void dv_doctor_judge_rules(const dv_doctor *doctor, dv_findings *findings);
+/* Returns whether these findings, or an operator, say why the plan gives an item to nobody. */
+bool dv_doctor_rules_tell(const dv_doctor *doctor, size_t item);
 
 /* Returns by how much the servers' wall clock is ahead of ours, as far as it is certain; 0: it may be right. */
 int64_t dv_doctor_skew_ms(const dv_doctor *doctor);

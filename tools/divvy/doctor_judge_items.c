@@ -181,11 +181,15 @@ static void judge_away(const dv_doctor *d, const pile *p, const dv_plan_member *
 }
 
 static void judge_unassigned(const dv_doctor *d, const pile *p, dv_findings *f) {
+    char why[DV_RULE_BYTES] = "";
+    size_t item = d->status.rules.any ? dv_pool_rules_find(&d->status.rules, p->first) : SIZE_MAX;
+    if (item != SIZE_MAX) dv_pool_rules_why_nobody(&d->status.rules, item, why);
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "unowned", d->path);
     dv_finding_what(finding, "the plan gives %zu item%s to nobody; the first is " NAME, p->count, plural(p->count),
                     p->first);
-    dv_finding_why(finding, "all members are drained, or leave");
-    dv_finding_todo(finding, "start a member, or undo a drain: divvy drain --path %.200s --undo MEMBER", d->path);
+    dv_finding_why(finding, "%.300s", *why ? why : "all members are drained, or leave");
+    if (*why) dv_finding_todo(finding, "divvy explain --path %.200s %.200s", d->path, p->first);
+    else dv_finding_todo(finding, "start a member, or undo a drain: divvy drain --path %.200s --undo MEMBER", d->path);
 }
 
 /* Returns whether somebody owns the item, or it cannot be told. Items come in the order of the plan: `at` goes on. */
@@ -203,6 +207,7 @@ static void pile_up(const dv_doctor *d, const dv_plan *plan, pile *piles) {
         if (is_owned(&d->status, &at, name)) continue;
         const dv_plan_member *next =
             plan->owners[i] == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, plan->owners[i]);
+        if (!next && dv_doctor_rules_tell(d, i)) continue;
         add_to(&piles[next ? (size_t)(next - plan->members) : plan->member_count], name, NULL, plan_age_ms(d));
     }
 }

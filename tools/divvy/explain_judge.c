@@ -94,10 +94,7 @@ static void judge_unassigned(const dv_explanation *e, dv_explain_verdict *v) {
         say(v->next, "when somebody resumes it, it goes back where it was: divvy resume --path %.300s %.300s", path,
             item);
     else if (v->rule && strcmp(v->rule, "tag") == 0)
-        say(v->next,
-            "a member that comes with the tag gets it; or it needs the tag no longer: divvy need --path %.300s "
-            "--undo %.300s",
-            path, item);
+        say(v->next, "a member that comes with the tag gets it; or `divvy need --undo` lets it need none");
     else if (v->rule) say(v->next, "a member that joins, or comes with a higher --cap, gets it");
     else say(v->next, "the plan that follows the next change of the members");
 }

@@ -1,0 +1,125 @@
+/* The faults of a pool's rules: loads, tags, caps, and operators' wishes. SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <string.h>
+
+#include "doctor_judge.h"
+#include "status_plan.h"
+#include "status_rules.h"
+#include "table.h"
+
+/* A pause by a member, for an item that failed again and again, is told once it is so old. */
+enum { QUARANTINE_MS = 3600 * 1000 };
+
+/* A name as it stands in a sentence. */
+#define NAME "%.160s"
+
+static const char *plural(size_t count) {
+    return count == 1 ? "" : "s";
+}
+
+static void judge_waiting(const dv_doctor *d, dv_findings *f) {
+    char why[DV_RULE_BYTES];
+    const dv_status_member *member;
+    if (!dv_status_rules_wait(&d->status, &member, why)) return;
+    dv_finding *finding = dv_findings_add(f, member ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE, "wishes",
+                                          member ? member->identifier : d->path);
+    dv_finding_what(finding, "loads and operators' wishes wait: %.500s", why);
+    if (!member) return;
+    dv_finding_why(finding, "it would undo what they move; the items are dealt by %s",
+                   member->follows ? "their number" : "names");
+    dv_finding_todo(finding, "%s",
+                    member->kazoo ? "replace members of kazoo's by members of divvy"
+                                  : "start all members with this release, and without --assign and --mode");
+}
+
+static void judge_pins(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
+    if (!r->lost) return;
+    const char *whom = dv_pool_rules_whom(r, r->lost);
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "pin", whom);
+    dv_finding_what(finding, "%zu item%s pinned to a member that is not there; the first is " NAME, r->lost_count,
+                    r->lost_count == 1 ? " is" : "s are", r->lost->name);
+    dv_finding_why(finding, "until it is there, others have the item%s; " NAME " asked for the first",
+                   plural(r->lost_count), *r->lost->by ? r->lost->by : "somebody");
+    dv_finding_todo(finding, "start " NAME "; or: divvy unpin --path %.200s %.200s", whom, d->path, r->lost->name);
+}
+
+static void judge_tag(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
+    if (!r->tag) return;
+    const char *first = r->plan->set->names[r->tag_item];
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "tag", d->path);
+    dv_finding_what(finding, "%zu item%s the tag %s, which no member has; the first is " NAME, r->tag_count,
+                    r->tag_count == 1 ? " needs" : "s need", r->tag, first);
+    dv_finding_why(finding, "nobody may take what needs a tag that it does not have");
+    dv_finding_todo(finding, "start a member with --tags %s; or let them need none: divvy need --undo", r->tag);
+}
+
+static void judge_room(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
+    size_t items = r->plan->set->count - r->paused;
+    if (!r->is_limited || r->room >= items) return;
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "cap", d->path);
+    dv_finding_what(finding, "the caps of all members allow %" PRIu64 " items, and there are %zu", r->room, items);
+    dv_finding_why(finding, "a member takes no more items than its --cap, and the rest has no owner");
+    dv_finding_todo(finding, "start more members, or start them with a higher --cap");
+}
+
+static void judge_heavy(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
+    if (r->heavy == 0) return;
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_NOTE, "load", d->path);
+    dv_finding_what(finding, "%zu item%s more than a fair share of the load; the most is " NAME " with %.1f of one",
+                    r->heavy, r->heavy == 1 ? " is" : "s are", r->plan->set->names[r->heaviest], r->heaviest_shares);
+    dv_finding_why(finding, "no deal can even that out: its owner has as little else as possible");
+    dv_finding_todo(finding, "split the item, if that can be done");
+}
+
+/* Returns whether a member has paused the item, by --quarantine. */
+static bool is_quarantine(const dv_wish *wish) {
+    return wish->kind == DV_WISH_PAUSE && strncmp(wish->why, "failed ", strlen("failed ")) == 0;
+}
+
+static void judge_quarantine(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
+    char age[DV_AGE_BYTES];
+    const dv_wishes *wishes = r->plan->wishes;
+    const dv_wish *oldest = NULL;
+    size_t count = 0;
+    for (size_t i = 0; wishes && i < wishes->count; i++) {
+        const dv_wish *wish = &wishes->list[i];
+        if (!is_quarantine(wish) || dv_doctor_age_ms(d, wish->at_ms) < QUARANTINE_MS) continue;
+        count++;
+        if (!oldest || wish->at_ms < oldest->at_ms) oldest = wish;
+    }
+    if (!oldest) return;
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "paused", d->path);
+    dv_finding_what(finding, "%zu item%s in quarantine, and nobody works on %s; the first is " NAME ", for %s now",
+                    count, count == 1 ? " is" : "s are", count == 1 ? "it" : "them", oldest->name,
+                    dv_age_text(dv_doctor_age_ms(d, oldest->at_ms), age));
+    dv_finding_why(finding, "it %.200s; its member %.160s has paused it", oldest->why,
+                   *oldest->by ? oldest->by : "then");
+    dv_finding_todo(finding, "mend what makes it fail, then: divvy resume --path %.200s %.200s", d->path, oldest->name);
+}
+
+void dv_doctor_judge_rules(const dv_doctor *d, dv_findings *f) {
+    size_t before = f->count;
+    const dv_pool_rules *r = &d->status.rules;
+    if (d->pool_error || !d->status.found || !r->any || d->status.member_count == 0) return;
+    judge_waiting(d, f);
+    judge_pins(d, r, f);
+    if (dv_status_rules_hold(&d->status)) {
+        judge_tag(d, r, f);
+        judge_room(d, r, f);
+        judge_heavy(d, r, f);
+    }
+    judge_quarantine(d, r, f);
+    if (f->count > before) return;
+    dv_finding_what(dv_findings_add(f, DV_DOCTOR_OK, "wishes", d->path),
+                    "loads and operators' wishes are in force: %zu pinned, %zu moved, %zu paused", r->pinned, r->moved,
+                    r->paused);
+}
+
+bool dv_doctor_rules_tell(const dv_doctor *d, size_t item) {
+    char why[DV_RULE_BYTES];
+    const dv_pool_rules *r = &d->status.rules;
+    const char *rule = dv_status_rules_hold(&d->status) ? dv_pool_rules_why_nobody(r, item, why) : NULL;
+    if (!rule) return false;
+    if (strcmp(rule, "tag") == 0) return r->tag != NULL;
+    return strcmp(rule, "paused") == 0 || (r->is_limited && r->room < r->plan->set->count - r->paused);
+}
