@@ -32,10 +32,16 @@ int dv_balance_deal(const dv_balance_member *members, size_t member_count, const
                  .moves_max = options->keep_all         ? 0
                               : options->max_moves == 0 ? SIZE_MAX
                                                         : options->max_moves};
-    bool ready = dv_balance_deal_begin(&d) && dv_balance_deal_list(&d) && dv_balance_place(&d);
-    size_t moves = d.moves;
-    if (ready && d.moves_max > 0) ready = dv_balance_move(&d);
-    if (ready) report(&d, moves, result);
+    bool ready = dv_balance_deal_begin(&d), is_counted = options->by_count && dv_balance_is_free(&d);
+    size_t moves = 0;
+    if (ready && is_counted) {
+        ready = dv_balance_sticky(&d) == 0;
+    } else if (ready) {
+        ready = dv_balance_deal_list(&d) && dv_balance_place(&d) && dv_balance_make_way(&d);
+        moves = d.moves;
+        if (ready && d.moves_max > 0) ready = options->by_count ? dv_balance_even_out(&d) : dv_balance_move(&d);
+    }
+    if (ready) report(&d, options->by_count ? d.moves : moves, result);
     dv_balance_deal_free(&d);
     return ready ? 0 : DIVVY_ENOMEM;
 }

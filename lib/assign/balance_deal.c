@@ -113,6 +113,7 @@ static bool tags_find(dv_deal *d) {
 
 void dv_balance_deal_free(dv_deal *d) {
     free(d->bins);
+    free(d->zone_of);
     free(d->sizes);
     free(d->keys);
     free(d->lots);
@@ -124,7 +125,8 @@ void dv_balance_deal_free(dv_deal *d) {
 bool dv_balance_deal_begin(dv_deal *d) {
     d->bins = calloc(d->member_count, sizeof *d->bins);
     d->sizes = malloc(d->item_count * sizeof *d->sizes);
-    if (d->bins == NULL || d->sizes == NULL) return false;
+    d->zone_of = calloc(d->member_count, sizeof *d->zone_of);
+    if (d->bins == NULL || d->sizes == NULL || d->zone_of == NULL) return false;
     return dv_balance_weigh(d) && dv_balance_measure(d);
 }
 

@@ -32,15 +32,17 @@ typedef struct {
     const dv_balance_options *options;
     uint32_t *owners; /* the caller's: who has each item now */
     dv_bin *bins;
-    double *sizes;    /* of each item: a giant counts as the share of the strongest member */
-    uint64_t *keys;   /* of each item's name */
-    double fair;      /* lambda in the caller's unit */
-    size_t heavy;     /* giants */
-    size_t moves;     /* items that are no longer where the caller had them */
-    size_t moves_max; /* 0: nothing is taken from anybody */
-    dv_lot *lots;     /* each member's items, the largest first: as they were when the lists were made */
-    size_t *first;    /* where each member's begin in `lots`, and the end */
-    uint32_t *tags;   /* those that items need, the scarcest first; the last is DV_NO_TAG */
+    uint32_t *zone_of; /* by member: the number of its zone, if somebody in it weighs something */
+    size_t zone_count; /* of such zones */
+    double *sizes;     /* of each item: a giant counts as the share of the strongest member */
+    uint64_t *keys;    /* of each item's name */
+    double fair;       /* lambda in the caller's unit */
+    size_t heavy;      /* giants */
+    size_t moves;      /* items that are no longer where the caller had them */
+    size_t moves_max;  /* 0: nothing is taken from anybody */
+    dv_lot *lots;      /* each member's items, the largest first: as they were when the lists were made */
+    size_t *first;     /* where each member's begin in `lots`, and the end */
+    uint32_t *tags;    /* those that items need, the scarcest first; the last is DV_NO_TAG */
     size_t tag_count;
     uint32_t *tag_slots; /* of each item: where its tag stands in `tags` */
 } dv_deal;
@@ -85,6 +87,16 @@ void dv_balance_put(dv_deal *d, size_t i, uint32_t to);
 
 /* A9: takes what must leave, gives what has no owner. Returns false when an allocation failed. */
 bool dv_balance_place(dv_deal *d);
+
+/* A9: makes way for what could not be placed: by moves from members that are full. */
+bool dv_balance_make_way(dv_deal *d);
+
+/* Returns whether no hard rule is in force. Then deals by numbers, as A6 to A8. Returns 0 or DIVVY_ENOMEM. */
+bool dv_balance_is_free(const dv_deal *d);
+int dv_balance_sticky(dv_deal *d);
+
+/* A9: evens out the numbers of items under hard rules. Returns false when an allocation failed. */
+bool dv_balance_even_out(dv_deal *d);
 
 /* A10: moves for load, until it finds no more. Returns false when an allocation failed. */
 bool dv_balance_move(dv_deal *d);

@@ -5,67 +5,23 @@
  * small items, and its neighbour's large one would stay. */
 #include <stdlib.h>
 
-#include "assign/balance_deal.h"
+#include "assign/balance_pass.h"
 
-static const double usual = 0.2;      /* A10's trigger */
-static const double margin = 0.05;    /* what a move must gain */
-static const double dust = 1.0 / 200; /* smaller items do not move */
-enum { PASSES = 16 };
-
-/* One pass: no item moves twice in it. */
-typedef struct {
-    dv_deal *d;
-    double begins_above, ends_at_most; /* levels */
-    double begins_below, ends_at_least;
-    double smallest;    /* item that moves now */
-    bool *is_done;      /* members with which nothing more can be done */
-    size_t *next;       /* where the items begin that each still has */
-    size_t made;        /* moves */
-    uint32_t *emptiest; /* by slot of a tag */
-} pass;
+static const double usual = 0.2; /* A10's trigger */
+enum { PASSES = 16, PAIRS = 1000000 };
 
 /* A move that was found. */
 typedef struct {
     uint32_t item, to;
 } move;
 
-static void make(pass *p, move found) {
-    dv_balance_put(p->d, found.item, found.to);
-    p->made++;
-}
-
-/* For each tag the emptiest member that may take an item, but not `a`. */
-static void find_emptiest(pass *p, size_t a) {
-    dv_deal *d = p->d;
-    for (size_t t = 0; t < d->tag_count; t++) {
-        p->emptiest[t] = DV_NO_MEMBER;
-        for (size_t m = 0; m < d->member_count; m++) {
-            if (m == a || !dv_balance_is_open(d, m, d->tags[t])) continue;
-            uint32_t best = p->emptiest[t];
-            if (best != DV_NO_MEMBER) {
-                double level = dv_balance_level(&d->bins[m]), least = dv_balance_level(&d->bins[best]);
-                if (level > least || (level == least && d->bins[m].tie <= d->bins[best].tie)) continue;
-            }
-            p->emptiest[t] = (uint32_t)m;
-        }
-    }
-}
-
 /* Returns whether the move gains enough: the receiver ends well below where the giver was. */
 static bool gains(const dv_bin *a, const dv_bin *b, double size) {
-    return (b->load + size) / b->weight <= dv_balance_level(a) - margin;
-}
-
-/* Returns whether the move would take back the last one, and could not be the first move of this deal. */
-static bool reverses(const dv_deal *d, size_t i, const dv_bin *to) {
-    uint32_t owner = d->items[i].owner;
-    if (owner == DV_NO_MEMBER || d->items[i].came_from != (size_t)(to - d->bins) + 1) return false;
-    const dv_bin *from = &d->bins[owner];
-    return (to->began + d->sizes[i]) / to->weight > from->began / from->weight - margin;
+    return (b->load + size) / b->weight <= dv_balance_level(a) - DV_BALANCE_MARGIN;
 }
 
 /* Returns whether both end inside the band. */
-static bool fits(const pass *p, const dv_bin *a, const dv_bin *b, double size) {
+static bool fits(const dv_pass *p, const dv_bin *a, const dv_bin *b, double size) {
     return (a->load - size) / a->weight >= p->ends_at_least && (b->load + size) / b->weight <= p->ends_at_most;
 }
 
@@ -78,11 +34,13 @@ static bool betters(const dv_bin *a, const dv_bin *b, double size, double *least
     return true;
 }
 
-/* Finds the largest item of `a` after which it and the receiver are inside the band, else the best that gains. The
- * receiver is the emptiest that may have the item, or `only`. Returns whether it is inside the band. */
-static bool find_item(pass *p, size_t a, uint32_t only, move *found, double *least) {
+/* Finds the largest item of `a` after which it and the receiver are inside the band. Else, if `a` would still be too
+ * full without all its smaller items, finds the best that gains. The receiver is the emptiest that may have the item,
+ * or `only`. Returns whether both end inside the band. */
+static bool find_item(dv_pass *p, size_t a, uint32_t only, move *found, double *least) {
     dv_deal *d = p->d;
     const dv_bin *from = &d->bins[a];
+    bool is_needed = from->load - p->small[a] > p->ends_at_most * from->weight || only != DV_NO_MEMBER;
     while (p->next[a] < d->first[a + 1] && d->owners[d->lots[p->next[a]].index] != a) p->next[a]++;
     for (size_t l = p->next[a]; l < d->first[a + 1] && d->lots[l].size >= p->smallest; l++) {
         size_t i = d->lots[l].index;
@@ -90,16 +48,16 @@ static bool find_item(pass *p, size_t a, uint32_t only, move *found, double *lea
         if (d->owners[i] != a || b == DV_NO_MEMBER || !dv_balance_may_leave(d, i)) continue;
         if (only != DV_NO_MEMBER && !dv_balance_is_open(d, b, d->items[i].tag)) continue;
         const dv_bin *to = &d->bins[b];
-        if (!gains(from, to, d->sizes[i]) || reverses(d, i, to)) continue;
+        if (!gains(from, to, d->sizes[i]) || dv_pass_reverses(p, i, b)) continue;
         bool is_inside = fits(p, from, to, d->sizes[i]);
-        if (is_inside || betters(from, to, d->sizes[i], least)) *found = (move){(uint32_t)i, b};
+        if (is_inside || (is_needed && betters(from, to, d->sizes[i], least))) *found = (move){(uint32_t)i, b};
         if (is_inside) return true;
     }
     return false;
 }
 
 /* Returns the fullest member that is not done. */
-static size_t fullest_of(const pass *p) {
+static size_t fullest_of(const dv_pass *p) {
     const dv_deal *d = p->d;
     size_t fullest = d->member_count;
     double level = 0;
@@ -114,9 +72,21 @@ static size_t fullest_of(const pass *p) {
     return fullest;
 }
 
+/* Adds up the items that are too small for this turn, and not too small for later ones. */
+static void sum_small(dv_pass *p) {
+    const dv_deal *d = p->d;
+    for (size_t m = 0; m < d->member_count; m++) {
+        p->small[m] = 0;
+        for (size_t l = d->first[m]; l < d->first[m + 1] && d->lots[l].size >= DV_BALANCE_DUST; l++) {
+            if (d->lots[l].size < p->smallest && d->owners[d->lots[l].index] == m) p->small[m] += d->lots[l].size;
+        }
+    }
+}
+
 /* Empties those above the band, the fullest first. */
-static void shed(pass *p) {
+static void shed(dv_pass *p) {
     dv_deal *d = p->d;
+    sum_small(p);
     for (size_t m = 0; m < d->member_count; m++) {
         p->is_done[m] = d->bins[m].weight <= 0 || dv_balance_level(&d->bins[m]) <= p->begins_above;
     }
@@ -126,32 +96,33 @@ static void shed(pass *p) {
         move found = {.to = DV_NO_MEMBER};
         double least = 0;
         if (dv_balance_level(&d->bins[a]) > p->ends_at_most) {
-            find_emptiest(p, a);
+            dv_pass_find_emptiest(p, a);
             find_item(p, a, DV_NO_MEMBER, &found, &least);
         }
-        if (found.to != DV_NO_MEMBER) make(p, found);
+        if (found.to != DV_NO_MEMBER) dv_pass_move(p, found.item, found.to);
         else p->is_done[a] = true;
     }
 }
 
 /* Gives the member one item of the fullest that has one for it. */
-static bool fill_one(pass *p, uint32_t b) {
+static bool fill_one(dv_pass *p, uint32_t b) {
     dv_deal *d = p->d;
     move found = {.to = DV_NO_MEMBER};
     double least = 0;
     for (size_t m = 0; m < d->member_count; m++) p->is_done[m] = m == b || d->bins[m].weight <= 0;
     for (;;) {
         size_t a = fullest_of(p);
-        if (a == d->member_count || dv_balance_level(&d->bins[a]) <= dv_balance_level(&d->bins[b]) + margin) break;
+        if (a == d->member_count || dv_balance_level(&d->bins[a]) <= dv_balance_level(&d->bins[b]) + DV_BALANCE_MARGIN)
+            break;
         if (find_item(p, a, b, &found, &least)) break;
         p->is_done[a] = true;
     }
-    if (found.to != DV_NO_MEMBER) make(p, found);
+    if (found.to != DV_NO_MEMBER) dv_pass_move(p, found.item, found.to);
     return found.to != DV_NO_MEMBER;
 }
 
 /* Fills those below the band. */
-static void fill(pass *p) {
+static void fill(dv_pass *p) {
     dv_deal *d = p->d;
     for (size_t m = 0; m < d->member_count; m++) {
         if (d->bins[m].weight <= 0 || dv_balance_level(&d->bins[m]) >= p->begins_below) continue;
@@ -160,39 +131,44 @@ static void fill(pass *p) {
 }
 
 /* Takes moves back that would nearly be allowed the other way round. */
-static void take_back(pass *p) {
+static void take_back(dv_pass *p) {
     dv_deal *d = p->d;
     for (size_t i = 0; i < d->item_count; i++) {
         uint32_t a = d->items[i].owner, b = d->owners[i];
         if (a == b || a == DV_NO_MEMBER || b == DV_NO_MEMBER || !dv_balance_is_open(d, a, d->items[i].tag)) continue;
-        if ((d->bins[a].load + d->sizes[i]) / d->bins[a].weight > dv_balance_level(&d->bins[b]) + margin) continue;
-        make(p, (move){(uint32_t)i, a});
+        if ((d->bins[a].load + d->sizes[i]) / d->bins[a].weight > dv_balance_level(&d->bins[b]) + DV_BALANCE_MARGIN)
+            continue;
+        dv_pass_move(p, i, a);
     }
 }
 
 bool dv_balance_move(dv_deal *d) {
     double trigger = d->options->imbalance > 0 ? d->options->imbalance : usual, stop = trigger / 2;
-    pass p = {.d = d,
-              .begins_above = 1 + trigger,
-              .ends_at_most = 1 + stop,
-              .begins_below = 1 - (d->options->begins ? stop : trigger),
-              .ends_at_least = 1 - stop,
-              .is_done = malloc(d->member_count * sizeof(bool)),
-              .next = malloc(d->member_count * sizeof(size_t)),
-              .emptiest = malloc(d->tag_count * sizeof(uint32_t))};
-    bool ready = p.is_done != NULL && p.next != NULL && p.emptiest != NULL;
+    dv_pass p = {.d = d,
+                 .begins_above = 1 + trigger,
+                 .ends_at_most = 1 + stop,
+                 .begins_below = 1 - (d->options->begins ? stop : trigger),
+                 .ends_at_least = 1 - stop,
+                 .pairs = PAIRS,
+                 .is_done = malloc(d->member_count * sizeof(bool)),
+                 .small = malloc(d->member_count * sizeof(double)),
+                 .next = malloc(d->member_count * sizeof(size_t)),
+                 .emptiest = malloc(d->tag_count * sizeof(uint32_t))};
+    bool ready = p.is_done != NULL && p.small != NULL && p.next != NULL && p.emptiest != NULL;
     for (size_t n = 0, moves; ready && n < PASSES; n++) {
         dv_balance_list(d);
         for (size_t m = 0; m < d->member_count; m++) p.next[m] = d->first[m];
         moves = p.made;
-        for (p.smallest = 1; p.smallest > dust; p.smallest /= 2) shed(&p);
-        p.smallest = dust;
+        for (p.smallest = 1; p.smallest > DV_BALANCE_DUST; p.smallest /= 2) shed(&p);
+        p.smallest = DV_BALANCE_DUST;
         shed(&p);
+        dv_pass_exchange(&p);
         fill(&p);
         take_back(&p);
         if (p.made == moves) break;
     }
     free(p.is_done);
+    free(p.small);
     free(p.next);
     free(p.emptiest);
     return ready;

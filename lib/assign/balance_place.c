@@ -1,7 +1,7 @@
 /* A9: what must leave its member, and what has none. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "assign/balance_deal.h"
+#include "assign/balance_path.h"
 
 /* An item that is to be placed. */
 typedef struct {
@@ -205,5 +205,40 @@ bool dv_balance_place(dv_deal *d) {
     }
     bool ready = q.count == 0 || give(d, &q);
     free(q.items);
+    return ready;
+}
+
+/* ---- room that others make ---- */
+
+/* Takes the nearest room that the last search found, if there are moves enough. Returns whether it found any. */
+static bool take_room(dv_paths *p) {
+    const dv_deal *d = p->d;
+    for (size_t n = p->reached_before; n < p->reached_count; n++) {
+        uint32_t m = p->reached[n];
+        if (d->bins[m].count >= d->bins[m].most) continue;
+        if (dv_paths_cost(p, m) <= d->moves_max - d->moves) dv_paths_take(p, m);
+        return true;
+    }
+    return false;
+}
+
+/* Members from which there is no way to room stay so, since nothing leaves them. So none is looked at twice. */
+bool dv_balance_make_way(dv_deal *d) {
+    bool has_room = false, is_needed = false;
+    for (size_t m = 0; m < d->member_count; m++) {
+        has_room = has_room || (d->bins[m].weight > 0 && d->bins[m].count < d->bins[m].most);
+    }
+    for (size_t i = 0; i < d->item_count; i++) {
+        is_needed = is_needed || (d->owners[i] == DV_NO_MEMBER && !d->items[i].is_fixed);
+    }
+    if (!has_room || !is_needed || !may_move(d)) return true;
+    dv_paths p;
+    bool ready = dv_paths_make(&p, d);
+    for (size_t i = 0; ready && i < d->item_count; i++) {
+        if (d->owners[i] != DV_NO_MEMBER || d->items[i].is_fixed) continue;
+        dv_paths_from_item(&p, i);
+        if (take_room(&p)) dv_paths_drop(&p);
+    }
+    dv_paths_free(&p);
     return ready;
 }

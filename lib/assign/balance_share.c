@@ -30,7 +30,7 @@ bool dv_balance_weigh(dv_deal *d) {
     place *places = calloc(d->member_count, sizeof *places);
     if (places == NULL) return false;
     uint64_t total = 0;
-    size_t zones = 0, takers = 0;
+    size_t takers = 0;
     for (size_t m = 0; m < d->member_count; m++) {
         places[m] = (place){.zone = d->members[m].zone != NULL ? d->members[m].zone : "", .member = m};
         total += d->members[m].weight;
@@ -42,14 +42,16 @@ bool dv_balance_weigh(dv_deal *d) {
         for (to = from; to < d->member_count && strcmp(places[to].zone, places[from].zone) == 0; to++) {
             sum += weight_of(d, places[to].member, total == 0);
         }
-        zones += sum > 0;
-        for (size_t p = from; p < to && sum > 0; p++) {
+        if (sum <= 0) continue;
+        for (size_t p = from; p < to; p++) {
             double weight = weight_of(d, places[p].member, total == 0);
+            d->zone_of[places[p].member] = (uint32_t)d->zone_count;
             d->bins[places[p].member].weight = weight / sum;
             takers += weight > 0;
         }
+        d->zone_count++;
     }
-    for (size_t m = 0; m < d->member_count; m++) d->bins[m].weight *= (double)takers / (double)zones;
+    for (size_t m = 0; m < d->member_count; m++) d->bins[m].weight *= (double)takers / (double)d->zone_count;
     free(places);
     return true;
 }
