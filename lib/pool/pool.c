@@ -59,7 +59,7 @@ static int check_tag(divvy_client *client, const char *tag) {
 static int check_option(divvy_client *client, const dv_ask *ask) {
     int error = check_text(client, "option", ask->name, DV_WISH_NAME_BYTES_MAX);
     const char *wrong = error ? NULL : dv_pool_option_check(ask->name, ask->value);
-    return wrong ? dv_fail(client, DIVVY_EINVAL, "pool: the option \"%.100s\": %s", ask->name, wrong) : error;
+    return wrong ? dv_fail(client, DIVVY_EINVAL, "pool: the option \"%.100s\" %s", ask->name, wrong) : error;
 }
 
 static int check_names(divvy_client *client, const dv_ask *ask) {

@@ -27,15 +27,17 @@ static const dv_wish *standing(const dv_errand *e) {
 
 /* ---- what it is about ---- */
 
-static bool is_dealt(const dv_plan *plan, const char *item) {
-    if (plan->set->count == 0) return false;
-    return bsearch(&item, (const void *)plan->set->names, plan->set->count, sizeof item, dv_name_compare) != NULL;
+size_t dv_pool_item(const dv_plan *plan, const char *item) {
+    const dv_plan_set *set = plan->set;
+    if (set->count == 0) return SIZE_MAX;
+    const char **found = bsearch(&item, (const void *)set->names, set->count, sizeof item, dv_name_compare);
+    return found ? (size_t)(found - set->names) : SIZE_MAX;
 }
 
 /* A wish may be undone for an item that is no longer dealt; once it was, it is not looked for. */
 int dv_wish_find_item(dv_errand *e) {
     bool undoes = e->ask.undo && (e->result.tried || standing(e));
-    if (!undoes && !is_dealt(e->memory.plan, e->ask.name))
+    if (!undoes && dv_pool_item(e->memory.plan, e->ask.name) == SIZE_MAX)
         dv_errand_refuse(e, DIVVY_ENOENT, "the pool %s has no item %s", e->path, e->ask.name);
     return 0;
 }
@@ -142,9 +144,9 @@ static bool is_number(const char *text, bool whole) {
 
 const char *dv_pool_option_check(const char *name, const char *value) {
     static const option options[] = {
-        {"max-moves", "max-moves is a number of items, 0 to 4294967295; 0 is no limit", true, 4294967295.0},
-        {"round-timeout", "round-timeout is a number of milliseconds, 0 to 315360000000", true, 315360000000.0},
-        {"imbalance-max", "imbalance-max is a share above the mean, 0 to 100, such as 0.2", false, 100},
+        {"max-moves", "is a number of items, 0 to 4294967295; 0 is no limit", true, 4294967295.0},
+        {"round-timeout", "is a number of milliseconds, 0 to 315360000000", true, 315360000000.0},
+        {"imbalance-max", "is a share above the mean, 0 to 100, such as 0.2", false, 100},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const option *o = &options[i];

@@ -14,6 +14,8 @@ int dv_wish_find_option(dv_errand *errand);
 bool dv_wish_stands(dv_errand *errand);
 void dv_wish_tell(dv_errand *errand);
 
+/* Returns the place of an item in the plan's set, or SIZE_MAX. */
+size_t dv_pool_item(const dv_plan *plan, const char *item);
 /* Returns NULL, or why an option cannot have that value: a text that completes "the option ...". */
 const char *dv_pool_option_check(const char *name, const char *value);
 

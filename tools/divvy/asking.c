@@ -3,11 +3,14 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <divvy/divvy.h>
 
 #include "client/client.h"
 #include "command.h"
+#include "nearest.h"
+#include "pool/wishes.h"
 
 typedef struct {
     const char *path;
@@ -45,9 +48,19 @@ void dv_asking_drop(dv_errand *errand, const dv_look *look) {
     dv_client_unlock(dv_look_client(look));
 }
 
+/* Asks for the nearest item, where there is none of that name. */
+static const char *question(const dv_errand *e, dv_nearest *nearest) {
+    const dv_plan *plan = e->memory.plan;
+    bool of_item = e->rule->of_wishes && e->ask.kind != DV_ASK_OPTION && e->result.error == DIVVY_ENOENT;
+    if (!of_item || !plan || dv_pool_item(plan, e->ask.name) != SIZE_MAX) return "";
+    *nearest = dv_nearest_to(e->ask.name, strlen(e->ask.name));
+    for (size_t i = 0; i < plan->set->count; i++) dv_nearest_try(nearest, plan->set->names[i]);
+    return dv_nearest_question(nearest, "");
+}
+
 static int tell_failure(const asking *a, const dv_look *look, const dv_look_options *options, int error) {
     const dv_errand_result *r = a->errand ? &a->errand->result : NULL;
-    if (r && *r->text) dv_command_say("%s", r->text);
+    if (r && *r->text) dv_command_say("%s%s", r->text, question(a->errand, &(dv_nearest){0}));
     else if (r && error == DIVVY_ETIMEDOUT && *r->waits_for)
         dv_command_say("%s, after %" PRId64 " ms", r->waits_for, options->timeout_ms);
     else return dv_look_failed(look, error);

@@ -17,7 +17,7 @@ enum {
  * ones are what timeout(1), env(1) and shells use, so that they are not taken for the command's own. */
 enum {
     DV_EXIT_NOT_HELD = 4,  /* somebody else has the lock, and we are not to wait, or not for longer */
-    DV_EXIT_TIMED_OUT = 4, /* likewise of divvy drain: what it waits for has not come in the time that was given */
+    DV_EXIT_TIMED_OUT = 4, /* likewise of an operator's command: what it waits for has not come in time */
     DV_EXIT_LOST = 5,      /* the lock was lost, and the command was ended */
     DV_EXIT_OVERRUN = 124, /* the command took too long, and was ended */
     DV_EXIT_TROUBLE = 125, /* what is DV_EXIT_FAILED elsewhere */
@@ -48,6 +48,14 @@ extern const dv_command dv_serve_command;
 extern const dv_command dv_announce_command;
 extern const dv_command dv_plan_command;
 extern const dv_command dv_drain_command;
+extern const dv_command dv_pin_command;
+extern const dv_command dv_unpin_command;
+extern const dv_command dv_move_command;
+extern const dv_command dv_pause_command;
+extern const dv_command dv_resume_command;
+extern const dv_command dv_need_command;
+extern const dv_command dv_set_command;
+extern const dv_command dv_forget_command;
 
 /* One line on stderr, "divvy: " in front or as fields (log.h), in one write so that lines of several processes do not
  * mix. Bytes that would upset a terminal or a log are percent-encoded. It is an error, or a warning if it begins with

@@ -3,10 +3,14 @@
 # Found by the package bash-completion where it is installed as share/bash-completion/completions/divvy; to be sourced
 # otherwise. test/unit/test_pages.py checks it against the options that there are.
 
-_divvy_subcommands="lock elect partition status explain history doctor locks services serve announce plan drain help"
+_divvy_subcommands="lock elect partition status explain history doctor locks services serve announce plan drain
+    pin unpin move pause resume need set forget help"
 
 _divvy_tls_options="--tls-ca --tls-cert --tls-key --tls-key-password-file --sasl-user --sasl-password-file
     --sasl-mechanism"
+
+_divvy_operator_options="--wait --wait-timeout --dry-run --reason --json --connect --timeout --auth-file
+    $_divvy_tls_options --verbose --acl --help"
 
 _divvy_options() {
     case $1 in
@@ -62,9 +66,10 @@ _divvy_options() {
             --items-order --verbose --json --connect --timeout --auth-file $_divvy_tls_options --help"
         ;;
     drain)
-        echo "--path --undo --weight --wait --wait-timeout --connect --timeout --auth-file $_divvy_tls_options --verbose
-            --acl --help"
+        echo "--path --undo --weight $_divvy_operator_options"
         ;;
+    need) echo "--path --undo $_divvy_operator_options" ;;
+    pin | unpin | move | pause | resume | set | forget) echo "--path $_divvy_operator_options" ;;
     esac
 }
 
@@ -100,7 +105,7 @@ _divvy_command_at() {
 _divvy_takes_value() {
     case $2 in
     --no-wait | --shared | --hold | --json | --timestamps | --watch | --wide | --healthy | --help | -h) return 1 ;;
-    --undo | --wait | --once | --step-down | --public) return 1 ;;
+    --undo | --wait | --dry-run | --once | --step-down | --public) return 1 ;;
     --verbose | --rejoin | --replace | --standby | --no-death-watch) return 1 ;;
     -*) return 0 ;;
     esac

@@ -6,65 +6,36 @@
 
 #include <divvy/divvy.h>
 
-#include "asking.h"
 #include "command.h"
 #include "held_wait.h"
 #include "log.h"
+#include "operator.h"
 #include "pool/whom.h"
-#include "text.h"
-#include "znode/path.h"
-
-enum { BETWEEN_LOOKS_MS = 300 };
 
 static const char command[] = "drain";
 
 typedef struct {
-    dv_look_options look;
-    const char *path, *member;
-    int undo, wait;
-    int64_t weight;          /* below 0: not given */
-    int64_t wait_timeout_ms; /* 0: none */
-} dv_drain_options;
-
-typedef struct {
-    const dv_drain_options *options;
+    const dv_operator_options *options;
+    const char *member;
     dv_look *look;
     dv_errand *errand; /* by which the weight was written */
     dv_held_wait wait;
     char *key; /* of the member */
     bool is_static;
+    char by[DV_OPERATOR_BY_BYTES];
 } dv_drain;
 
 static const dv_option table[] = {
-    {.name = "path",
-     .argument = "PATH",
-     .kind = DV_OPTION_TEXT,
-     .offset = offsetof(dv_drain_options, path),
-     .help = "the pool, an absolute znode path such as /work_queues; required"},
-    {.name = "undo",
-     .kind = DV_OPTION_FLAG,
-     .offset = offsetof(dv_drain_options, undo),
-     .help = "give the member the weight that it was started with, and so its items"},
+    DV_OPERATOR_OPTION_PATH,
+    DV_OPERATOR_OPTION_UNDO("give the member the weight that it was started with, and so its items"),
     {.name = "weight",
      .argument = "N",
      .kind = DV_OPTION_NUMBER,
-     .offset = offsetof(dv_drain_options, weight),
+     .offset = offsetof(dv_operator_options, weight),
      .help = "set the weight to N instead of 0; a member weighs 1000 by default",
      .min = 0,
      .max = UINT32_MAX},
-    {.name = "wait",
-     .kind = DV_OPTION_FLAG,
-     .offset = offsetof(dv_drain_options, wait),
-     .help = "return only when other members hold all its items"},
-    {.name = "wait-timeout",
-     .argument = "DURATION",
-     .kind = DV_OPTION_DURATION,
-     .offset = offsetof(dv_drain_options, wait_timeout_ms),
-     .help = "how long to wait at most (implies --wait)",
-     .min_ms = 1,
-     .max_ms = INT64_C(365) * 24 * 3600 * 1000},
-    DV_LOOK_OPTIONS(dv_drain_options, look),
-    DV_SESSION_OPTION_ACL(dv_drain_options, look),
+    DV_OPERATOR_OPTIONS("return only when other members hold all its items"),
     {.name = NULL},
 };
 
@@ -90,58 +61,30 @@ static void print_help(void) {
 
 /* ---- options ---- */
 
-static const char *missing(const dv_drain_options *o) {
-    if (!o->path) return "--path is missing; it names the pool, such as /work_queues";
-    if (*o->path != '/') return "--path must begin with a slash, such as /work_queues";
-    if (!o->member) return "the member is missing; give its identifier";
-    if (!*o->member) return "the member's identifier is empty";
-    if (o->undo && o->weight >= 0) return "give --undo or --weight, not both";
-    if (o->wait && (o->undo || o->weight > 0)) return "--wait is for a drain: give neither --undo nor a --weight";
-    if ((o->look.acl == DIVVY_ACL_CREATOR || o->look.acl == DIVVY_ACL_READABLE) && !o->look.auth_file &&
-        !dv_tls_options_given(&o->look.tls))
-        return "--acl creator and readable need credentials; give --auth-file, or use TLS or SASL";
-    return NULL;
-}
-
-static int parse(dv_drain_options *o, int argc, char **argv) {
-    int rest = argc;
-    const char *reason = NULL;
-    int outcome = dv_options_parse_among(command, table, o, argc, argv, &rest);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
-    o->member = rest < argc ? argv[rest] : NULL;
-    o->wait = o->wait || o->wait_timeout_ms > 0;
-    const char *wrong = missing(o);
-    if (wrong) dv_command_misused(command, "%s", wrong);
-    else if (rest + 1 < argc) dv_command_misused(command, "\"%.100s\" is one member too many", argv[rest + 1]);
-    else if (dv_path_check(o->path, &reason) != 0)
-        dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
-    if (wrong || rest + 1 < argc || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
-    return DV_OPTIONS_PARSED;
+static int check_member(const dv_operator_options *o, int argc, char **argv, int rest) {
+    const char *wrong = NULL;
+    if (rest == argc) wrong = "the member is missing; give its identifier";
+    else if (!*argv[rest]) wrong = "the member's identifier is empty";
+    else if (o->undo && o->weight >= 0) wrong = "give --undo or --weight, not both";
+    else if (o->wait && (o->undo || o->weight > 0)) wrong = "--wait is for a drain: give neither --undo nor a --weight";
+    if (wrong) return dv_command_misused(command, "%s", wrong);
+    if (rest + 1 == argc) return 0;
+    return dv_command_misused(command, "\"%.100s\" is one member too many", argv[rest + 1]);
 }
 
 /* ---- doing it ---- */
 
-static int print_result(const dv_drain *d) {
-    const dv_errand_result *r = &d->errand->result;
-    const dv_plan_member *m = dv_plan_find(r->after, r->is_static, r->key);
-    size_t items = dv_whom_load(d->errand, r->after);
-    uint64_t generation = r->after->header.generation;
-    char *name = dv_text_readable(d->options->member);
-    if (m && name && m->weight == r->weight_before)
-        printf("%s: weight %" PRIu32 " already; %zu items by plan %" PRIu64 "\n", name, m->weight, items, generation);
-    else if (m && name)
-        printf("%s: weight %" PRIu32 " (before: %" PRIu32 "); %zu items by plan %" PRIu64 " (before: %zu)\n", name,
-               m->weight, r->weight_before, items, generation, r->items_before);
-    free(name);
-    return dv_command_printed();
+static int ask_weight(dv_drain *d, dv_errand **errand, const char *member, int64_t weight) {
+    dv_ask ask = {.kind = DV_ASK_WEIGHT, .name = member, .weight = weight};
+    dv_operator_sign(&ask, d->options, d->by);
+    return dv_asking_run(errand, d->look, &d->options->look, d->options->path, &ask);
 }
 
 static int weigh(dv_drain *d) {
-    const dv_drain_options *o = d->options;
+    const dv_operator_options *o = d->options;
     int64_t weight = o->undo ? DV_ASK_CONFIGURED_WEIGHT : o->weight > 0 ? o->weight : 0;
-    const dv_ask ask = {.kind = DV_ASK_WEIGHT, .name = o->member, .weight = weight};
-    int code = dv_asking_run(&d->errand, d->look, &o->look, o->path, &ask);
-    return code ? code : print_result(d);
+    int code = ask_weight(d, &d->errand, d->member, weight);
+    return code ? code : dv_operator_print(command, d->errand, o);
 }
 
 /* ---- waiting ---- */
@@ -173,11 +116,10 @@ static size_t load(const dv_drain *d) {
 static int give_back(dv_drain *d) {
     uint32_t weight = d->errand->result.weight_before;
     dv_errand *errand = NULL;
-    const dv_ask ask = {.kind = DV_ASK_WEIGHT, .name = d->key, .weight = weight};
-    int code = weight > 0 ? dv_asking_run(&errand, d->look, &d->options->look, d->options->path, &ask) : 0;
+    int code = weight > 0 ? ask_weight(d, &errand, d->key, weight) : 0;
     dv_asking_drop(errand, d->look);
     if (code) return code;
-    dv_command_say("%s keeps its %zu items: no member is left that weighs more than 0%s", d->options->member, load(d),
+    dv_command_say("%s keeps its %zu items: no member is left that weighs more than 0%s", d->member, load(d),
                    weight > 0 ? "; its weight is what it was" : "");
     return DV_EXIT_FAILED;
 }
@@ -193,10 +135,10 @@ static int wait_until_gone(dv_drain *d) {
         if (limit_ms > 0 && dv_session_now_ms() >= until_ms) {
             dv_command_say("others do not hold all items of %s within %" PRId64 " ms: by the plan it has %zu, and %zu "
                            "wait for their owners",
-                           d->options->member, limit_ms, load(d), d->wait.item_count);
+                           d->member, limit_ms, load(d), d->wait.item_count);
             return DV_EXIT_TIMED_OUT;
         }
-        dv_look_pause(d->look, BETWEEN_LOOKS_MS, NULL);
+        dv_look_pause(d->look, DV_OPERATOR_BETWEEN_LOOKS_MS, NULL);
     }
 }
 
@@ -206,8 +148,8 @@ static int wait_for_others(dv_drain *d) {
     return DV_EXIT_FAILED;
 }
 
-static int run_drain(const dv_drain_options *o) {
-    dv_drain d = {.options = o};
+static int run_drain(const dv_operator_options *o, const char *member) {
+    dv_drain d = {.options = o, .member = member};
     int code = dv_look_open(&d.look, &o->look, command, -1);
     if (code == 0) code = weigh(&d);
     if (code == 0 && o->wait) code = wait_for_others(&d);
@@ -219,15 +161,16 @@ static int run_drain(const dv_drain_options *o) {
 }
 
 static int run(int argc, char **argv) {
-    dv_drain_options o = {.look = {.timeout_ms = DV_LOOK_TIMEOUT_MS}, .weight = -1};
-    int code = DV_EXIT_USAGE;
-    int outcome = parse(&o, argc, argv);
+    dv_operator_options o = DV_OPERATOR_DEFAULTS;
+    int code = DV_EXIT_USAGE, rest = argc;
+    int outcome = dv_operator_parse(command, table, &o, argc, argv, &rest);
     if (outcome == DV_OPTIONS_HELP) {
         print_help();
         code = dv_command_printed();
     } else if (outcome == DV_OPTIONS_PARSED) {
         dv_log_field("pool", o.path);
-        code = run_drain(&o);
+        code = check_member(&o, argc, argv, rest);
+        if (code == 0) code = run_drain(&o, argv[rest]);
     }
     dv_look_options_free(&o.look);
     return code;

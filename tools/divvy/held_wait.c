@@ -7,6 +7,8 @@
 #include <divvy/divvy.h>
 
 #include "base/texts.h"
+#include "plan/wish.h"
+#include "pool/wishes.h"
 #include "recipe/queue.h"
 #include "znode/path.h"
 
@@ -78,19 +80,22 @@ static bool is_of(const dv_held_wait *w, bool is_static, const char *key, const 
     return false;
 }
 
-/* Returns the place of an item in the plan's set, or SIZE_MAX. */
-static size_t find(const dv_plan *plan, const char *item) {
-    if (plan->set->count == 0) return SIZE_MAX;
-    const char **found = bsearch(&item, (const void *)plan->set->names, plan->set->count, sizeof item, dv_name_compare);
-    return found ? (size_t)(found - plan->set->names) : SIZE_MAX;
+static bool has_tag(const dv_plan_member *m, const char *tag) {
+    size_t bytes = strlen(tag);
+    for (const char *at = m->tags; *at; at += strcspn(at, ","), at += *at == ',') {
+        if (strcspn(at, ",") == bytes && strncmp(at, tag, bytes) == 0) return true;
+    }
+    return false;
 }
 
 /* `holder` NULL: nobody holds the item. */
 static bool is_wanted_so(const dv_held_wait *w, const char *item, const char *holder) {
     if (w->away_from) return holder ? !is_of(w, w->is_static, w->away_from, holder) : w->lets_go;
     const dv_plan *plan = w->plan.memory.plan;
-    uint32_t slot = plan->owners[find(plan, item)];
+    uint32_t slot = plan->owners[dv_pool_item(plan, item)];
     const dv_plan_member *owner = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, slot);
+    const char *tag = dv_wishes_tag(plan->wishes, item);
+    if (owner && tag && !has_tag(owner, tag)) return false; /* A later round moves it. */
     return owner && holder ? is_of(w, owner->is_static, owner->key, holder) : !owner && !holder;
 }
 
@@ -129,7 +134,7 @@ static void sift(dv_held_wait *w) {
 /* Those that are no longer dealt are nobody's. */
 static void drop_undealt(dv_held_wait *w) {
     for (size_t i = 0; i < w->item_count; i++) {
-        if (find(w->plan.memory.plan, w->items[i]) != SIZE_MAX) continue;
+        if (dv_pool_item(w->plan.memory.plan, w->items[i]) != SIZE_MAX) continue;
         free(w->items[i]);
         w->items[i] = NULL;
     }

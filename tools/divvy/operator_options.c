@@ -1,0 +1,62 @@
+/* The operator's commands: options that they have in common. SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <divvy/divvy.h>
+
+#include "base/utf8.h"
+#include "command.h"
+#include "operator.h"
+#include "plan/wish.h"
+#include "znode/path.h"
+
+const char *dv_operator_wrong(const dv_operator_options *o) {
+    if (!o->path) return "--path is missing; it names the pool, such as /work_queues";
+    if (*o->path != '/') return "--path must begin with a slash, such as /work_queues";
+    if (o->wait && o->dry_run) return "--wait is of no use with --dry-run, which changes nothing";
+    if (o->reason && !dv_is_utf8(o->reason)) return "--reason is not UTF-8";
+    if (o->reason && strlen(o->reason) > DV_WISH_WHY_BYTES_MAX) return "--reason has more than 512 bytes";
+    if ((o->look.acl == DIVVY_ACL_CREATOR || o->look.acl == DIVVY_ACL_READABLE) && !o->look.auth_file &&
+        !dv_tls_options_given(&o->look.tls))
+        return "--acl creator and readable need credentials; give --auth-file, or use TLS or SASL";
+    return NULL;
+}
+
+int dv_operator_parse(const char *command, const dv_option *table, dv_operator_options *o, int argc, char **argv,
+                      int *rest) {
+    const char *reason = NULL;
+    *rest = argc;
+    int outcome = dv_options_parse_among(command, table, o, argc, argv, rest);
+    if (outcome != DV_OPTIONS_PARSED) return outcome;
+    o->wait = o->wait || o->wait_timeout_ms > 0;
+    const char *wrong = dv_operator_wrong(o);
+    if (wrong) dv_command_misused(command, "%s", wrong);
+    else if (dv_path_check(o->path, &reason) != 0)
+        dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
+    if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
+    return DV_OPTIONS_PARSED;
+}
+
+/* "anna@host1", of at most so many bytes; what is no UTF-8 is left out. */
+static void tell_user(char by[DV_OPERATOR_BY_BYTES]) {
+    char host[HOST_NAME_MAX + 1] = "";
+    const struct passwd *user = getpwuid(getuid());
+    const char *name = user && *user->pw_name ? user->pw_name : getenv("USER");
+    if (gethostname(host, sizeof host - 1) != 0 || !dv_is_utf8(host)) strcpy(host, "?");
+    if (!name || !*name || !dv_is_utf8(name)) name = "?";
+    snprintf(by, DV_OPERATOR_BY_BYTES, "%.60s@%.60s", name, host);
+    if (!dv_is_utf8(by)) snprintf(by, DV_OPERATOR_BY_BYTES, "?@%.60s", host);
+    if (!dv_is_utf8(by)) strcpy(by, "?");
+}
+
+void dv_operator_sign(dv_ask *ask, const dv_operator_options *o, char by[DV_OPERATOR_BY_BYTES]) {
+    tell_user(by);
+    ask->by = by;
+    ask->why = o->reason;
+    ask->at_ms = dv_look_wall_ms();
+    ask->dry_run = o->dry_run != 0;
+}

@@ -1,0 +1,233 @@
+/* The operator's commands: what was done, for people and as JSON. SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <divvy/divvy.h>
+
+#include "command.h"
+#include "operator.h"
+#include "pool/changes.h"
+#include "pool/whom.h"
+#include "pool/wishes.h"
+#include "table.h"
+#include "table_json.h"
+#include "text.h"
+
+/* ---- what the plans say ---- */
+
+static bool is_of_item(const dv_errand *e) {
+    return e->ask.kind == DV_ASK_PIN || e->ask.kind == DV_ASK_MOVE || e->ask.kind == DV_ASK_PAUSE;
+}
+
+static bool is_of_member(const dv_errand *e) {
+    return e->ask.kind == DV_ASK_WEIGHT || e->ask.kind == DV_ASK_FORGET;
+}
+
+static bool has_changed(const dv_errand *e) {
+    return e->result.before != e->result.after;
+}
+
+/* Returns the identifier of the owner, or NULL: nobody. */
+static const char *owner_of(const dv_plan *plan, const char *item) {
+    size_t i = dv_pool_item(plan, item);
+    uint32_t slot = i == SIZE_MAX ? DV_PLAN_NO_SLOT : plan->owners[i];
+    return slot == DV_PLAN_NO_SLOT ? NULL : dv_whom_identifier(dv_plan_member_at(plan, slot));
+}
+
+static const char *or_nobody(const char *owner) {
+    return owner ? owner : "nobody";
+}
+
+static const char *name_or_nobody(const dv_plan_member *m) {
+    return m ? dv_whom_identifier(m) : "nobody";
+}
+
+/* ---- for people ---- */
+
+static void say_wish(const dv_errand *e, FILE *to) {
+    const dv_ask *ask = &e->ask;
+    bool was_moved = dv_wishes_find(e->result.before->wishes, DV_WISH_MOVE, ask->name) != NULL;
+    const char *already = has_changed(e) || ask->undo ? "" : " already",
+               *no_longer = has_changed(e) ? "no longer" : "not";
+    switch (ask->kind) {
+    case DV_ASK_PIN:
+        if (ask->undo) fprintf(to, "%s %s", no_longer, was_moved ? "moved" : "pinned");
+        else fprintf(to, "pinned to %s%s", ask->value, already);
+        break;
+    case DV_ASK_MOVE: fprintf(to, "moved to %s%s", ask->value, already); break;
+    case DV_ASK_PAUSE:
+        if (ask->undo) fputs(has_changed(e) ? "resumed" : "not paused", to);
+        else fprintf(to, "paused%s", already);
+        break;
+    case DV_ASK_NEED:
+        if (ask->undo) fprintf(to, "needs no tag%s", has_changed(e) ? "" : " already");
+        else fprintf(to, "needs the tag %s%s", ask->value, already);
+        break;
+    case DV_ASK_FORGET: fputs("no longer waited for", to); break;
+    default:
+        if (ask->undo) fprintf(to, "as the members were started%s", has_changed(e) ? "" : ", already");
+        else fprintf(to, "%s%s", ask->value, already);
+    }
+}
+
+static void say_plan(const dv_errand *e, FILE *to) {
+    const dv_errand_result *r = &e->result;
+    uint64_t generation = r->after->header.generation;
+    if (is_of_item(e)) {
+        fprintf(to, "; %s by plan %" PRIu64, or_nobody(owner_of(r->after, e->ask.name)), generation);
+        if (has_changed(e)) fprintf(to, " (before: %s)", or_nobody(owner_of(r->before, e->ask.name)));
+    } else if (has_changed(e)) {
+        size_t moved = dv_changes_count(r->before, r->after);
+        fprintf(to, "; %zu item%s by plan %" PRIu64, moved, moved == 1 ? " moves" : "s move", generation);
+    }
+}
+
+static void say_weight(const dv_errand *e, FILE *to) {
+    const dv_errand_result *r = &e->result;
+    const dv_plan_member *m = dv_plan_find(r->after, r->is_static, r->key);
+    size_t items = dv_whom_load(e, r->after);
+    uint64_t generation = r->after->header.generation;
+    if (m && m->weight == r->weight_before)
+        fprintf(to, "weight %" PRIu32 " already; %zu items by plan %" PRIu64, m->weight, items, generation);
+    else if (m)
+        fprintf(to, "weight %" PRIu32 " (before: %" PRIu32 "); %zu items by plan %" PRIu64 " (before: %zu)", m->weight,
+                r->weight_before, items, generation, r->items_before);
+}
+
+static const dv_column columns[] = {{"ITEM", false, false}, {"FROM", false, false}, {"TO", false, false}};
+enum { COLUMNS = 3 };
+
+/* Returns 0, or -1 when an allocation fails. */
+static int say_moves(const dv_errand *e, FILE *to) {
+    size_t count;
+    dv_change *changes = dv_changes_list(e->result.before, e->result.after, &count);
+    dv_table *table = changes ? dv_table_new(columns, COLUMNS) : NULL;
+    int error = table ? 0 : -1;
+    for (size_t i = 0; !error && i < count; i++) {
+        const char *item = e->result.after->set->names[changes[i].item];
+        const char *cells[COLUMNS] = {item, name_or_nobody(changes[i].from), name_or_nobody(changes[i].to)};
+        error = dv_table_add(table, item, cells);
+    }
+    if (!error && count > 0) dv_table_print(table, false, to);
+    dv_table_free(table);
+    free(changes);
+    return error;
+}
+
+/* Returns the line, made readable. NULL: an allocation failed. */
+static char *make_line(const dv_errand *e) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to) return NULL;
+    fprintf(to, "%s%s: ", e->ask.dry_run ? "dry run: " : "", e->ask.name);
+    if (e->ask.kind == DV_ASK_WEIGHT) {
+        say_weight(e, to);
+    } else {
+        say_wish(e, to);
+        say_plan(e, to);
+    }
+    bool good = !ferror(to);
+    good = fclose(to) == 0 && good;
+    char *readable = good ? dv_text_readable(text) : NULL;
+    free(text);
+    return readable;
+}
+
+static char *make_page(const dv_errand *e) {
+    char *text = NULL, *line = make_line(e);
+    size_t bytes = 0;
+    FILE *to = line ? open_memstream(&text, &bytes) : NULL;
+    if (to) fprintf(to, "%s\n", line);
+    free(line);
+    int error = !to || !e->ask.dry_run ? 0 : say_moves(e, to);
+    if (to && fclose(to) == 0 && !error) return text;
+    free(text);
+    return NULL;
+}
+
+/* ---- JSON ---- */
+
+static bool put_owners(cJSON *json, const dv_errand *e) {
+    const dv_errand_result *r = &e->result;
+    return dv_json_text_or_null(json, "owner", owner_of(r->after, e->ask.name)) &&
+           dv_json_text_or_null(json, "owner_before", owner_of(r->before, e->ask.name)) &&
+           dv_json_bool(json, "absent", r->absent);
+}
+
+static bool put_member(cJSON *json, const dv_errand *e) {
+    const dv_errand_result *r = &e->result;
+    const dv_plan_member *m = dv_plan_find(r->after, r->is_static, r->key);
+    return dv_json_text(json, "key", r->key) &&
+           (m ? dv_json_number(json, "weight", m->weight) : cJSON_AddNullToObject(json, "weight") != NULL) &&
+           dv_json_number(json, "weight_before", r->weight_before) &&
+           dv_json_number(json, "items", (int64_t)dv_whom_load(e, r->after)) &&
+           dv_json_number(json, "items_before", (int64_t)r->items_before);
+}
+
+static bool put_moves(cJSON *json, const dv_errand *e) {
+    size_t count;
+    dv_change *changes = dv_changes_list(e->result.before, e->result.after, &count);
+    cJSON *array = changes ? cJSON_AddArrayToObject(json, "moves") : NULL;
+    bool good = array != NULL;
+    for (size_t i = 0; good && i < count; i++) {
+        cJSON *move = dv_json_add_object(array);
+        const dv_plan_member *from = changes[i].from, *to = changes[i].to;
+        good = move && dv_json_text(move, "item", e->result.after->set->names[changes[i].item]) &&
+               dv_json_text_or_null(move, "from", from ? dv_whom_identifier(from) : NULL) &&
+               dv_json_text_or_null(move, "to", to ? dv_whom_identifier(to) : NULL);
+    }
+    free(changes);
+    return good;
+}
+
+static char *make_json(const char *command, const dv_errand *e, const char *path) {
+    const dv_errand_result *r = &e->result;
+    cJSON *json = cJSON_CreateObject();
+    bool good = json && dv_json_text(json, "path", path) && dv_json_text(json, "command", command) &&
+                dv_json_text(json, "name", e->ask.name) && dv_json_text_or_null(json, "value", e->ask.value) &&
+                dv_json_bool(json, "undo", e->ask.undo) && dv_json_bool(json, "dry_run", e->ask.dry_run) &&
+                dv_json_bool(json, "changed", has_changed(e)) &&
+                dv_json_number(json, "generation", (int64_t)r->after->header.generation) &&
+                dv_json_number(json, "moved", (int64_t)dv_changes_count(r->before, r->after));
+    if (is_of_item(e)) good = good && put_owners(json, e);
+    if (is_of_member(e)) good = good && put_member(json, e);
+    if (e->ask.dry_run) good = good && put_moves(json, e);
+    return dv_json_line(json, good);
+}
+
+int dv_operator_print(const char *command, const dv_errand *e, const dv_operator_options *o) {
+    return dv_command_print(o->json ? make_json(command, e, o->path) : make_page(e));
+}
+
+/* ---- warnings ---- */
+
+static bool is_needy(const dv_errand *e, const char *item) {
+    size_t bytes = strlen(e->ask.name);
+    bool prefix = bytes > 0 && e->ask.name[bytes - 1] == '*';
+    return prefix ? strncmp(item, e->ask.name, bytes - 1) == 0 : strcmp(item, e->ask.name) == 0;
+}
+
+static void warn_of_need(const dv_errand *e) {
+    const dv_plan *plan = e->result.after;
+    size_t matches = 0, unowned = 0;
+    for (size_t i = 0; i < plan->set->count; i++) {
+        bool needy = is_needy(e, plan->set->names[i]);
+        matches += needy;
+        unowned += needy && plan->owners[i] == DV_PLAN_NO_SLOT;
+    }
+    if (matches == 0) dv_command_say("warning: no item of %s begins so yet: %s", e->path, e->ask.name);
+    else if (!e->ask.undo && unowned > 0)
+        dv_command_say("warning: of %zu item%s that need%s the tag %s, %zu %s without an owner", matches,
+                       matches == 1 ? "" : "s", matches == 1 ? "s" : "", e->ask.value, unowned,
+                       unowned == 1 ? "is" : "are");
+}
+
+void dv_operator_warn(const dv_errand *e) {
+    if (e->result.absent)
+        dv_command_say("warning: %s is not in the pool %s; until it comes, the owner of %s is %s", e->ask.value,
+                       e->path, e->ask.name, or_nobody(owner_of(e->result.after, e->ask.name)));
+    if (e->ask.kind == DV_ASK_NEED) warn_of_need(e);
+}
