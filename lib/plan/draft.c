@@ -136,9 +136,9 @@ dv_plan_draft_chunk dv_plan_draft_chunk_at(const dv_plan_draft *draft, size_t n)
 static int part_in_chunks(dv_plan_draft *out, dv_plan_part *part, dv_plan_text *text, const drafting *d) {
     bool is_loads = part == &out->root.loads;
     const dv_plan_part *old = d->root == NULL ? NULL : is_loads ? &d->root->loads : &d->root->wishes;
-    bool same = old != NULL && old->chunk_count > 0 &&
-                (is_loads ? dv_loads_equal(d->plan->loads, d->from->loads)
-                          : dv_wishes_equal(d->plan->wishes, d->from->wishes));
+    bool same =
+        old != NULL && old->chunk_count > 0 &&
+        (is_loads ? dv_loads_equal(d->plan->loads, d->from->loads) : dv_wishes_equal(d->plan->wishes, d->from->wishes));
     if (!same) return cut(out, part, text, d);
     clear_text(text);
     return dv_plan_part_copy(part, old);

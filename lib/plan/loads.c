@@ -210,6 +210,7 @@ int dv_loads_parse(dv_loads **out, size_t count, const char *text, size_t bytes,
         else if (field == 1) take_classes(&j, loads);
         else take_givers(&j, loads);
     }
+    assert(loads == NULL || loads->references == 1);
     if (dv_plan_json_end(&j)) *out = loads;
     else dv_loads_unref(loads);
     return dv_plan_fault_tell(&j, fault);

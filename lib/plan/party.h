@@ -23,7 +23,7 @@ typedef struct {
     bool has_options;    /* its name says what it is configured with; older releases do not */
     dv_plan_options options;
     bool can_balance; /* by its name: it knows of loads, wishes, tags and caps (D48) */
-    bool is_ghost; /* it was read, and is persistent: nobody's (P2) */
+    bool is_ghost;    /* it was read, and is persistent: nobody's (P2) */
 } dv_plan_node;
 
 typedef struct {

@@ -25,11 +25,11 @@ typedef struct {
     dv_plan_root root;
     int64_t mzxid;
     int32_t version;
-    bool from_memory;   /* `plan` began as a copy of the one in memory */
-    dv_plan_set *set;   /* NULL: among the texts */
-    dv_plan *plan;      /* NULL: among the texts */
-    dv_loads *loads;    /* that the plan will have; its text is read only where `reads_loads` says so */
-    dv_wishes *wishes;  /* likewise */
+    bool from_memory;  /* `plan` began as a copy of the one in memory */
+    dv_plan_set *set;  /* NULL: among the texts */
+    dv_plan *plan;     /* NULL: among the texts */
+    dv_loads *loads;   /* that the plan will have; its text is read only where `reads_loads` says so */
+    dv_wishes *wishes; /* likewise */
     bool reads_loads, reads_wishes;
     size_t text, chunk; /* what the next answer is to */
     dv_plan_text bytes; /* of `text`, so far */

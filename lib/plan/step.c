@@ -312,7 +312,7 @@ int dv_plan_step(dv_plan **next, const dv_plan *previous, const dv_plan_party *p
     if (from == NULL) dv_step_note(&s, DV_PLAN_CREATE);
     error = s.next != NULL ? compute(&s) : DIVVY_ENOMEM;
     free(s.claims.claims);
-    bool differs = error == 0 && (s.reasons != 0 || owners_differ(from, s.next));
+    bool differs = error == 0 && (from == NULL || s.reasons != 0 || owners_differ(from, s.next));
     if (differs) {
         dv_plan_follows(s.next, previous, party, first_reason(&s));
         if (s.events->told != NULL) dv_step_tell(s.next, s.events->told);

@@ -237,7 +237,8 @@ static char *take_name(dv_plan_json *j) {
     return name;
 }
 
-static void take_wish(dv_plan_json *j, dv_wish *wish) {
+/* Returns whether it is one. */
+static bool take_wish(dv_plan_json *j, dv_wish *wish) {
     static const char *const names[] = {"kind", "name", "value", "by", "at_ms", "why"};
     dv_plan_json_fields fields = {.names = names, .count = sizeof names / sizeof names[0]};
     *wish = (dv_wish){0};
@@ -251,7 +252,9 @@ static void take_wish(dv_plan_json *j, dv_wish *wish) {
         default: wish->why = dv_plan_json_string(j, 0, DV_WISH_WHY_BYTES_MAX); break;
         }
     }
-    if (j->error == 0 && dv_wish_check(wish) != NULL) dv_plan_json_fail(j, "has a wish for nothing");
+    bool whole = wish->name != NULL && wish->value != NULL && wish->by != NULL && wish->why != NULL;
+    bool good = j->error == 0 && whole && dv_wish_check(wish) == NULL;
+    return good || dv_plan_json_fail(j, "has a wish for nothing");
 }
 
 int dv_wishes_parse(dv_wishes **out, const char *text, size_t bytes, dv_plan_fault *fault) {
@@ -266,8 +269,8 @@ int dv_wishes_parse(dv_wishes **out, const char *text, size_t bytes, dv_plan_fau
         if (list == NULL) break;
         wishes->list = list;
         dv_wish *wish = &wishes->list[wishes->count++];
-        take_wish(&j, wish);
-        if (j.error == 0 && wishes->count > 1 && compare(wish->kind, wish->name, wish - 1) <= 0)
+        if (!take_wish(&j, wish)) break;
+        if (wishes->count > 1 && compare(wish->kind, wish->name, wish - 1) <= 0)
             dv_plan_json_fail(&j, "has wishes that are not in order");
     }
     if (dv_plan_json_end(&j)) *out = wishes;
