@@ -254,7 +254,8 @@ static bool take_wish(dv_plan_json *j, dv_wish *wish) {
     }
     bool whole = wish->name != NULL && wish->value != NULL && wish->by != NULL && wish->why != NULL;
     bool good = j->error == 0 && whole && dv_wish_check(wish) == NULL;
-    return good || dv_plan_json_fail(j, "has a wish for nothing");
+    if (!good) dv_plan_json_fail(j, "has a wish for nothing");
+    return good;
 }
 
 int dv_wishes_parse(dv_wishes **out, const char *text, size_t bytes, dv_plan_fault *fault) {
