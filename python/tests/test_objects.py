@@ -159,6 +159,21 @@ def test_wait_change(client, path):
     assert partitioner.wait_change(partitioner.state_id, 0.01) is False
 
 
+# A member tells loads of what it owns; a load that is none, and an item that the pool does not have, are refused.
+def test_set_load(client, path):
+    partitioner = client.partitioner(path, ["a"], time_boundary=0, load_unit="req/s", load_interval=1, load_floor=0.5,
+                                     tags="ssd,gpu", item_cap=5, min_members=1, min_members_wait=1)
+    partitioner.wait_for_acquire(DEADLINE_S)
+    partitioner.set_load("a", 2.5)
+    partitioner.set_load("a", 0)
+    with pytest.raises(divvy.InvalidArgument, match="from 0 up"):
+        partitioner.set_load("a", -1)
+    with pytest.raises(divvy.NoNode):
+        partitioner.set_load("b", 1)
+    with pytest.raises(divvy.InvalidArgument, match="tag"):
+        client.partitioner(path, ["a"], tags="not a tag")
+
+
 # A rule in Python divides the pool; one that raises makes the member fail, and the exception is reported.
 def test_own_rule(client, path, monkeypatch):
     hooked = []
