@@ -1,4 +1,5 @@
 /* Tests of pools that deal by load: docs/protocol.md, D47. SPDX-License-Identifier: Apache-2.0 */
+#include "lib/seed.h"
 #include "loads_fixture.h"
 
 /* A pool whose loads are uneven evens out, and then it is at rest: nothing moves back. */
@@ -30,6 +31,42 @@ TEST(test_evens_out) {
     assert_in_range(l.plan_writes - plans, 0, 2); /* classes that have drifted */
     owners_free(&then);
     owners_free(&now);
+    pool_close(&l);
+}
+
+static uint64_t seed;
+
+/* Returns a factor from 0.7 to 1.3. */
+static double noise(void) {
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return 0.7 + 0.6 * (double)(seed % 1000) / 1000;
+}
+
+/* Loads that differ forty times, each with noise of 30 %, are evened out once. Noise alone moves nothing back. */
+TEST(test_noise) {
+    enum { MINUTES = 40, UNEVEN = 12 };
+    pool l;
+    size_t late = 0;
+    seed = dv_test_seed("build/test/unit_loads_pool") | 1;
+    open_members(&l, NULL, MEMBERS);
+    owners then = look(&l);
+    for (int minute = 0; minute < MINUTES; minute++) {
+        for (int told = 0; told < MINUTE_MS / TELL_MS; told++) {
+            for (size_t i = 0; i < ITEMS; i++) truth[i] = ITEMS / (double)(i + 1) * noise();
+            tell(&l);
+            divvy_testing_run(l.ensemble, TELL_MS);
+        }
+        owners now = look(&l);
+        late += minute < UNEVEN ? 0 : differences(&l, &then, &now);
+        owners_free(&then);
+        then = now;
+    }
+    owners_free(&then);
+    for (size_t i = 0; i < ITEMS; i++) truth[i] = ITEMS / (double)(i + 1);
+    assert_true(worst(&l, MEMBERS) < 1.3);
+    assert_in_range(late, 0, 2);
     pool_close(&l);
 }
 
