@@ -207,7 +207,11 @@ class Case(unittest.TestCase):
             if name in live:
                 clients[name] = self.client()
                 clients[name].ensure_path(self.path + "/party")
-                data = b'{"id":"%s","static":true,"rejoin_delay_ms":20000}' % name.encode() if is_static else b"{}"
+                facts = {"id": name, "static": True, "rejoin_delay_ms": 20000} if is_static else {}
+                fields = dict((extra or {}).get(name, {}))
+                if "tags" in fields:
+                    fields["tags"] = fields["tags"].split(",")
+                data = json.dumps({**facts, **fields}).encode()
                 clients[name].create(self.path + "/party/" + key, data, ephemeral=True)
         self.make(self.path + "/plan", plan_text(items, made, owners, **parts))
         return clients

@@ -127,6 +127,33 @@ class Model(Case):
                                     "2 items move (50.0 %); the least that can be is 2",
                                     "in 2 rounds of at most 1; items of members that leave go at once"])
 
+    # By loads the first deal is by count, and then evens out as pools do; what joins takes load, not items. Lines of
+    # other items are passed over; items without a line have the mean, and that is told.
+    def test_loads(self):
+        items = ["item-%05d" % number for number in range(200)]
+        loads = self.file("".join("%s %.3f\n" % (item, 1000 / rank) for rank, item in enumerate(items, 1)) +
+                          "other x\n", "loads")
+        plan = self.plan(4, 200, "--join", "1", "--loads", loads)
+        self.assertLess(plan["balance"]["before"], 1.2)
+        self.assertLess(plan["balance"]["after"], 1.25)
+        self.assertEqual((plan["floor"], plan["unowned"], len(plan["moved"])), (None, 0, plan["moves"]))
+        joins = plan["members"][4]
+        self.assertEqual((joins["share_before"], joins["gains"]), (None, joins["after"]))
+        self.assertGreater(joins["share_after"], 0.85)
+        moved = sum(1000 / (items.index(move["item"]) + 1) for move in plan["moved"])
+        self.assertAlmostEqual(plan["moved_load"], moved / sum(1000 / (n + 1) for n in range(200)), delta=0.05)
+        words = ["plan", "--members", "2", "--item", "a", "--item", "b"]
+        done = run(*words, "--loads", self.file("a 5\n"))
+        self.assertIn("of the load before, 1.00 after\n", done.stdout)
+        self.assertRegex(done.stderr, r"\Adivvy: warning: --loads .*: 1 of 2 items have no line, .* first is b\n\Z")
+        for content, fragment in (("a x", 'the load of a is no number: "x"'), ("a -1", "is below 0"),
+                                  ("b inf", "the load of b is not finite"), ("c 1", "no line has a load of any"),
+                                  ("", "no line has a load of any")):
+            with self.subTest(content):
+                done = run(*words, "--loads", self.file(content))
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(fragment, done.stderr)
+
     # Wrong usage is told in one line, with exit code 2; so is a list that cannot be used.
     def test_usage(self):
         good = ["plan", "--members", "2", "--item", "a"]
@@ -151,6 +178,9 @@ class Model(Case):
                 (good + ["--assign", "rendezvous", "--drain", "member-1"], "only plan and sticky heed weights"),
                 (good + ["--assign", "sticky", "--max-moves", "1"], "--max-moves is for --assign plan"),
                 (good + ["--zone", "z"], "--zone is for a live pool"),
+                (good + ["--tags", "ssd"], "--tags and --cap are for a live pool"),
+                (good + ["--cap", "3"], "--tags and --cap are for a live pool"),
+                (good + ["--loads", "x", "--assign", "sticky"], "only a plan heeds loads"),
                 (good + ["--connect", "nowhere:1"], "no server is asked"),
                 (good + ["--assign", "auto"], "rendezvous"),
                 (good + ["--items-from", "/dev/null"], "not both"),

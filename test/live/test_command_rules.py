@@ -81,6 +81,23 @@ class Shown(Case):
                 self.assertIn(fragment, explained["now"])
         self.assertIn("divvy resume --path", self.page("explain", "i3"))
 
+    # The forecast of a live pool goes by its loads, tags, caps and wishes. A member that joins without the tag does not
+    # help the item that needs it; one with the tag does.
+    def test_plan(self):
+        self.pool(loads={"unit": "cores", "classes": "64" * 6, "moved": []})
+        for options, unowned, why in (((), 1, "no member has the tag ssd"), (("--tags", "ssd,x"), 0, None)):
+            seen = self.shown("plan", "--path", self.path, "--join", "1", "--verbose", *options)
+            self.assertEqual((seen["unowned"], seen["unowned_why"], seen["floor"]), (unowned, why, None))
+            members = {member["identifier"]: member for member in seen["members"]}
+            self.assertGreater(members["a"]["share_before"], 0.5)
+            self.assertIsNone(members["new-1"]["share_before"])
+            self.assertNotIn("i0", [move["item"] for move in seen["moved"]])  # It is pinned.
+        self.assertIn("1 item has no owner then: no member has the tag ssd\n", run("plan", "--path", self.path).stdout)
+        for options, fragment in ((["--tags", "a b", "--join", "1"], 'a tag of "a b" is none'),
+                                  (["--tags", "a"], "give --join, too"), (["--cap", "2"], "give --join, too"),
+                                  (["--loads", "x"], "the pool's plan has its own loads")):
+            self.assert_fails(2, ["plan", "--path", self.path, *options], fragment)
+
     # The doctor finds what cannot be done, and what has been in quarantine for long, each with a command that helps.
     def test_doctor(self):
         self.pool()

@@ -1,4 +1,5 @@
-/* Shared by the tests of what `divvy doctor` finds: servers and a pool that are well. SPDX-License-Identifier: Apache-2.0 */
+/* Servers and a pool that are well, for the tests of what `divvy doctor` finds. SPDX-License-Identifier: Apache-2.0
+ */
 #ifndef DV_TEST_DOCTOR_FIXTURE_H
 #define DV_TEST_DOCTOR_FIXTURE_H
 

@@ -62,8 +62,8 @@ _divvy_options() {
             --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --metrics --verbose --help"
         ;;
     plan)
-        echo "--path --members --join --leave --drain --weight --zone --items-from --item --assign --max-moves
-            --items-order --verbose --json --connect --timeout --auth-file $_divvy_tls_options --help"
+        echo "--path --members --join --leave --drain --weight --zone --tags --cap --items-from --item --loads --assign
+            --max-moves --items-order --verbose --json --connect --timeout --auth-file $_divvy_tls_options --help"
         ;;
     drain)
         echo "--path --undo --weight $_divvy_operator_options"

@@ -33,6 +33,7 @@ void dv_forecast_free(dv_forecast *f) {
     free(f->members);
     free(f->before);
     free(f->after);
+    free(f->unowned_why);
 }
 
 /* ---- what follows ---- */
@@ -83,8 +84,20 @@ static int find_floor(dv_forecast *f) {
     return error;
 }
 
+/* Returns the most that a member has of its fair share of the load. */
+static double load_balance_of(const dv_forecast *f, bool after) {
+    double most = 0;
+    for (size_t m = 0; m < f->member_count; m++) {
+        const dv_forecast_member *own = &f->members[m];
+        double share = after ? own->share_after : own->share_before;
+        if ((after ? own->weight_after : own->weight_before) > 0 && share > most) most = share;
+    }
+    return most;
+}
+
 static double balance_of(const dv_forecast *f, bool after) {
     double total = 0, most = 0;
+    if (f->has_loads) return load_balance_of(f, after);
     for (size_t m = 0; m < f->member_count; m++) {
         const dv_forecast_member *own = &f->members[m];
         if (after ? !own->leaves : !own->joins) total += after ? own->weight_after : own->weight_before;
@@ -103,19 +116,19 @@ int dv_forecast_count(dv_forecast *f) {
     count_loads(f);
     f->balance_before = balance_of(f, false);
     f->balance_after = balance_of(f, true);
-    return find_floor(f);
+    return f->is_ruled ? 0 : find_floor(f);
 }
 
 /* ---- for people ---- */
 
 static const dv_column member_columns[] = {
-    {"MEMBER", false, false}, {"BEFORE", true, false}, {"AFTER", true, false},
-    {"GAINS", true, false},   {"LOSES", true, false},
+    {"MEMBER", false, false}, {"BEFORE", true, false},       {"AFTER", true, false},       {"GAINS", true, false},
+    {"LOSES", true, false},   {"SHARE BEFORE", true, false}, {"SHARE AFTER", true, false},
 };
 
 static const dv_column item_columns[] = {{"ITEM", false, false}, {"FROM", false, false}, {"TO", false, false}};
 
-enum { MEMBER_COLUMNS = 5, ITEM_COLUMNS = 3, NUMBER_BYTES = 32 };
+enum { MEMBER_COLUMNS = 5, LOADED_COLUMNS = 7, ITEM_COLUMNS = 3, NUMBER_BYTES = 32 };
 
 static const char *number(size_t value, char out[NUMBER_BYTES]) {
     snprintf(out, NUMBER_BYTES, "%zu", value);
@@ -124,12 +137,17 @@ static const char *number(size_t value, char out[NUMBER_BYTES]) {
 
 static int add_member(dv_table *table, const dv_forecast_member *m) {
     char before[NUMBER_BYTES], after[NUMBER_BYTES], gains[NUMBER_BYTES], loses[NUMBER_BYTES];
-    const char *cells[MEMBER_COLUMNS] = {
+    char share_before[NUMBER_BYTES], share_after[NUMBER_BYTES];
+    snprintf(share_before, sizeof share_before, "%.2f", m->share_before);
+    snprintf(share_after, sizeof share_after, "%.2f", m->share_after);
+    const char *cells[LOADED_COLUMNS] = {
         m->name,
         m->joins ? "joins" : number(m->before, before),
         m->leaves ? "leaves" : number(m->after, after),
         number(m->gains, gains),
         number(m->loses, loses),
+        m->joins ? "" : share_before,
+        m->leaves ? "" : share_after,
     };
     return dv_table_add(table, m->name, cells);
 }
@@ -160,6 +178,14 @@ static void print_pool(const dv_forecast *f, FILE *to) {
     free(path);
 }
 
+static void print_moved(const dv_forecast *f, FILE *to) {
+    fprintf(to, "%zu item%s (%.1f %%", f->moves, f->moves == 1 ? " moves" : "s move",
+            f->item_count ? 100.0 * (double)f->moves / (double)f->item_count : 0.0);
+    if (f->has_loads) fprintf(to, ", and %.1f %% of the load", 100.0 * f->moved_load);
+    if (f->is_ruled) fputs(")\n", to);
+    else fprintf(to, "); the least that can be is %zu\n", f->floor);
+}
+
 static void print_summary(const dv_forecast *f, FILE *to) {
     size_t before = 0, after = 0;
     for (size_t m = 0; m < f->member_count; m++) {
@@ -170,18 +196,22 @@ static void print_summary(const dv_forecast *f, FILE *to) {
     print_pool(f, to);
     fprintf(to, ": from %zu to %zu member%s\n", before, after, after == 1 ? "" : "s");
     if (f->unsettled) fputs("this plan is not carried out yet; before is what it leads to\n", to);
-    fprintf(to, "%zu item%s (%.1f %%); the least that can be is %zu\n", f->moves, f->moves == 1 ? " moves" : "s move",
-            f->item_count ? 100.0 * (double)f->moves / (double)f->item_count : 0.0, f->floor);
+    print_moved(f, to);
+    if (f->has_loads && !f->max_moves && f->rounds > 1)
+        fprintf(to, "in %zu rounds; items of members that leave go at once\n", f->rounds);
     if (f->max_moves && f->rounds)
         fprintf(to, "in %zu round%s of at most %" PRIu32 "; items of members that leave go at once\n", f->rounds,
                 f->rounds == 1 ? "" : "s", f->max_moves);
-    fprintf(to, "the fullest member has %.2f of its share before, %.2f after\n\n", f->balance_before, f->balance_after);
+    if (f->unowned)
+        fprintf(to, "%zu item%s no owner then: %s\n", f->unowned, f->unowned == 1 ? " has" : "s have", f->unowned_why);
+    fprintf(to, "the fullest member has %.2f of its share%s before, %.2f after\n\n", f->balance_before,
+            f->has_loads ? " of the load" : "", f->balance_after);
 }
 
 char *dv_forecast_print(const dv_forecast *f, bool list) {
     char *text = NULL;
     size_t bytes = 0;
-    dv_table *table = dv_table_new(member_columns, MEMBER_COLUMNS);
+    dv_table *table = dv_table_new(member_columns, f->has_loads ? LOADED_COLUMNS : MEMBER_COLUMNS);
     FILE *to = open_memstream(&text, &bytes);
     int error = table && to ? 0 : -1;
     for (size_t m = 0; !error && m < f->member_count; m++) error = add_member(table, &f->members[m]);
@@ -203,13 +233,25 @@ static bool put_count_or_null(cJSON *json, const char *key, bool is_null, size_t
     return is_null ? cJSON_AddNullToObject(json, key) != NULL : dv_json_number(json, key, (int64_t)count);
 }
 
-static bool put_member(cJSON *array, const dv_forecast_member *m) {
+/* Adds a number with as many digits as tell something, or null. */
+static bool put_digits(cJSON *json, const char *key, bool is_null, double number) {
+    enum { DIGITS = 10000 };
+    if (is_null) return cJSON_AddNullToObject(json, key) != NULL;
+    return cJSON_AddNumberToObject(json, key, (double)(int64_t)(number * DIGITS + 0.5) / DIGITS);
+}
+
+static bool put_shares(cJSON *json, const dv_forecast_member *m) {
+    return put_digits(json, "share_before", m->joins, m->share_before) &&
+           put_digits(json, "share_after", m->leaves, m->share_after);
+}
+
+static bool put_member(cJSON *array, const dv_forecast_member *m, bool has_loads) {
     cJSON *json = dv_json_add_object(array);
     return json && dv_json_text(json, "identifier", m->name) &&
            put_count_or_null(json, "weight", m->leaves, m->weight_after) &&
            put_count_or_null(json, "before", m->joins, m->before) &&
            put_count_or_null(json, "after", m->leaves, m->after) && dv_json_number(json, "gains", (int64_t)m->gains) &&
-           dv_json_number(json, "loses", (int64_t)m->loses);
+           dv_json_number(json, "loses", (int64_t)m->loses) && (!has_loads || put_shares(json, m));
 }
 
 static bool put_moves(cJSON *json, const dv_forecast *f) {
@@ -225,13 +267,17 @@ static bool put_moves(cJSON *json, const dv_forecast *f) {
     return good;
 }
 
-/* With as many digits as tell something. */
 static bool put_balance(cJSON *json, const dv_forecast *f) {
-    enum { DIGITS = 10000 };
     cJSON *balance = cJSON_AddObjectToObject(json, "balance");
-    return balance &&
-           cJSON_AddNumberToObject(balance, "before", (double)(int64_t)(f->balance_before * DIGITS + 0.5) / DIGITS) &&
-           cJSON_AddNumberToObject(balance, "after", (double)(int64_t)(f->balance_after * DIGITS + 0.5) / DIGITS);
+    return balance && put_digits(balance, "before", false, f->balance_before) &&
+           put_digits(balance, "after", false, f->balance_after);
+}
+
+/* Adds what loads, tags, caps and wishes say, where they have a say. */
+static bool put_rules(cJSON *json, const dv_forecast *f) {
+    return !f->is_ruled || (put_digits(json, "moved_load", !f->has_loads, f->moved_load) &&
+                            dv_json_number(json, "unowned", (int64_t)f->unowned) &&
+                            dv_json_text_or_null(json, "unowned_why", f->unowned_why));
 }
 
 static bool put_pool(cJSON *json, const dv_forecast *f) {
@@ -242,13 +288,13 @@ static bool put_pool(cJSON *json, const dv_forecast *f) {
 
 char *dv_forecast_json(const dv_forecast *f, bool list) {
     cJSON *json = cJSON_CreateObject();
-    bool good = json && dv_json_text(json, "assign", f->assign) && put_pool(json, f) &&
-                dv_json_number(json, "items", (int64_t)f->item_count) &&
-                dv_json_number(json, "moves", (int64_t)f->moves) && dv_json_number(json, "floor", (int64_t)f->floor) &&
-                dv_json_number(json, "rounds", (int64_t)f->rounds) &&
-                dv_json_number(json, "max_moves", (int64_t)f->max_moves) && put_balance(json, f);
+    bool good =
+        json && dv_json_text(json, "assign", f->assign) && put_pool(json, f) &&
+        dv_json_number(json, "items", (int64_t)f->item_count) && dv_json_number(json, "moves", (int64_t)f->moves) &&
+        put_count_or_null(json, "floor", f->is_ruled, f->floor) && dv_json_number(json, "rounds", (int64_t)f->rounds) &&
+        dv_json_number(json, "max_moves", (int64_t)f->max_moves) && put_balance(json, f) && put_rules(json, f);
     cJSON *members = good ? cJSON_AddArrayToObject(json, "members") : NULL;
     good = members;
-    for (size_t m = 0; good && m < f->member_count; m++) good = put_member(members, &f->members[m]);
+    for (size_t m = 0; good && m < f->member_count; m++) good = put_member(members, &f->members[m], f->has_loads);
     return dv_json_line(json, good && (!list || put_moves(json, f)));
 }

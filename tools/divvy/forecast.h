@@ -12,6 +12,7 @@ typedef struct {
     char *key;
     char *zone;
     uint32_t weight_before, weight_after;
+    double share_before, share_after; /* of the load, by its fair share; only where there are loads */
     bool leaves, joins, absent;
     size_t before, after; /* items */
     size_t gains, loses;
@@ -28,6 +29,12 @@ typedef struct {
     size_t member_count, item_count;
     uint32_t max_moves; /* at a time; 0: no limit */
     size_t rounds;      /* in which it comes about */
+
+    bool is_ruled;     /* loads, wishes, tags or caps have a say: then nobody knows the floor */
+    bool has_loads;    /* the deal is by load, and so are the balances */
+    double moved_load; /* of all, from 0 to 1 */
+    size_t unowned;    /* items that no member may have in the end, but for paused ones */
+    char *unowned_why; /* the first of them */
 
     size_t moves; /* items that change owner */
     size_t floor; /* how many have to, for loads that follow the weights */

@@ -53,10 +53,17 @@ static const dv_option table[] = {
          "MEMBER=W: the member has the weight W from then on, where others have 1000; the\n"
          "option can be repeated; one that joins can be meant, too"),
     TEXT("zone", "ZONE", DV_OPTION_TEXT, zone, "the zone of those that join; only with --path (default: none)"),
+    TEXT("tags", "TAGS", DV_OPTION_TEXT, tags,
+         "the tags of those that join, with commas between; only with --path (default: none)"),
+    NUMBER("cap", cap, 1, "the most items that one takes that joins; only with --path (default: no limit)"),
     TEXT("items-from", "FILE", DV_OPTION_TEXT, items_from,
          "read the items from FILE (- is standard input), one a line; empty lines\n"
          "and lines that begin with # are skipped; only without --path"),
     TEXT("item", "ITEM", DV_OPTION_TEXTS, items, "an item; repeat the option for each item; only without --path"),
+    TEXT("loads", "FILE", DV_OPTION_TEXT, loads_from,
+         "read loads of items from FILE (- is standard input), lines ITEM NUMBER, of any unit;\n"
+         "items without a line have the mean; only without --path, as a live pool's plan has\n"
+         "the loads that its members tell"),
     {.name = "assign",
      .argument = "HOW",
      .kind = DV_OPTION_CHOICE,
@@ -86,13 +93,15 @@ static void print_help(void) {
            "       divvy plan --path PATH [OPTION ...]\n"
            "\n"
            "Computes how members divide items by the sticky plan, and what would move if some joined,\n"
-           "left, or had another weight: all at once, to the end.\n"
+           "left, or had another weight: all at once, to the end. Where there are loads it deals by\n"
+           "these, and says how even they are before and after.\n"
            "\n"
            "Without --path it needs no server. The members are called member-1, member-2 and so on, and\n"
            "weigh 1000. The first ones leave, and new ones come after the last.\n"
            "\n"
-           "With --path it reads the plan and the members of a live pool, and changes nothing there. The\n"
-           "pool must follow a plan: none of its members uses kazoo or a release of divvy without plans.\n"
+           "With --path it reads the plan and the members of a live pool, with loads, tags, caps and what\n"
+           "operators asked for, and changes nothing there. The pool must follow a plan: none of its members uses "
+           "kazoo or a release of divvy without plans.\n"
            "Who joins is called new-1, new-2 and so on. Nobody waits for who leaves: it is as after the\n"
            "--rejoin-delay of a static member. A change that is under way is first carried to its end.\n"
            "\n");
@@ -122,6 +131,9 @@ static const char *wrong_with_path(const dv_plan_call *o) {
     if (o->max_moves >= 0) return "--max-moves: the pool's plan says it; leave it out with --path";
     if (o->zone && !*o->zone) return "--zone: the zone is empty; without the option there is none";
     if (o->zone && o->join == 0) return "--zone is of those that join; give --join, too";
+    if (o->tags && o->join == 0) return "--tags are of those that join; give --join, too";
+    if (o->cap && o->join == 0) return "--cap is of those that join; give --join, too";
+    if (o->loads_from) return "--loads: the pool's plan has its own loads; leave it out with --path";
     return NULL;
 }
 
@@ -131,6 +143,10 @@ static const char *wrong_without_path(const dv_plan_call *o) {
         return "the items are missing; give --items-from FILE, or --item for each";
     if (o->items_from && o->items.count > 0) return "give --items-from or --item, not both";
     if (o->zone) return "--zone is for a live pool; give --path, too";
+    if (o->tags || o->cap) return "--tags and --cap are for a live pool; give --path, too";
+    if (o->loads_from && o->assign != DV_BY_PLAN) return "--loads: only a plan heeds loads; leave --assign out";
+    if (o->loads_from && o->items_from && strcmp(o->loads_from, "-") == 0 && strcmp(o->items_from, "-") == 0)
+        return "--loads and --items-from cannot both be standard input";
     if (names_server(o)) return "without --path no server is asked; --connect and the like are for --path";
     if (o->leave_count > o->members) return "--leave: more cannot leave than there are by --members";
     if (o->leave_count == o->members && o->join == 0) return "--leave: nobody would be left to own the items";
@@ -203,6 +219,11 @@ static int finish_with_path(dv_plan_call *o) {
         dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
         return DV_OPTIONS_WRONG;
     }
+    const char *wrong = dv_tags_make(o->tags_made, o->tags);
+    if (wrong) {
+        dv_command_misused(command, "--tags: a tag of \"%.100s\" %s", o->tags, wrong);
+        return DV_OPTIONS_WRONG;
+    }
     if (!o->look.timeout_ms) o->look.timeout_ms = DV_LOOK_TIMEOUT_MS;
     return dv_look_options_finish(&o->look, command) == 0 ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
 }
@@ -218,6 +239,7 @@ static int parse(dv_plan_call *o, int argc, char **argv) {
     }
     if (o->path) return finish_with_path(o);
     int error = o->items_from ? dv_item_list_read(&o->list, o->items_from) : dv_item_list_copy(&o->list, &o->items);
+    if (!error && o->loads_from) error = dv_plan_loads_read(&o->loads, o->loads_from, &o->list);
     return error ? DV_OPTIONS_WRONG : DV_OPTIONS_PARSED;
 }
 
@@ -237,6 +259,7 @@ static int run_plan(const dv_plan_call *o) {
 static void free_call(dv_plan_call *o) {
     for (size_t n = 0; n < o->wish_count; n++) free(o->wishes[n].member);
     free(o->wishes);
+    free(o->loads);
     dv_item_list_free(&o->list);
     dv_look_options_free(&o->look);
     free((void *)(uintptr_t)o->items.texts);

@@ -64,6 +64,7 @@ static int add_node(dv_rehearsal *r, const dv_forecast_member *m) {
                                                .is_static = true,
                                                .weight = m->joins ? m->weight_after : m->weight_before,
                                                .zone = "",
+                                               .can_balance = true,
                                                .has_options = true,
                                                .options = r->options});
 }
@@ -74,6 +75,15 @@ static int begin(dv_rehearsal *r, const dv_forecast *f) {
         if (!f->members[m].joins) error = add_node(r, &f->members[m]);
     }
     return error ? error : dv_rehearsal_run(r);
+}
+
+/* Tells the members' loads, and lets them even out. */
+static int load(dv_rehearsal *r, const dv_plan_call *o) {
+    if (!o->loads) return 0;
+    r->loads = dv_loads_make("load", o->list.count);
+    if (!r->loads) return DIVVY_ENOMEM;
+    for (size_t i = 0; i < o->list.count; i++) r->loads->classes[i] = dv_class_of(o->loads[i]);
+    return dv_rehearsal_run(r);
 }
 
 static int change(dv_rehearsal *r, const dv_forecast *f) {
@@ -92,6 +102,7 @@ static int by_plan(const dv_plan_call *o, dv_forecast *f) {
     dv_rehearsal r = {.options = {.max_moves = f->max_moves}};
     dv_plan *before = NULL;
     int error = begin(&r, f);
+    if (!error) error = load(&r, o);
     if (!error) error = (before = dv_plan_copy(r.plan)) ? 0 : DIVVY_ENOMEM;
     if (!error) error = change(&r, f);
     if (!error) error = dv_rehearsal_tell(f, before, r.plan);

@@ -92,6 +92,9 @@ static int add_live(dv_rehearsal *r, const dv_status_member *m) {
                          .weight = m->weight,
                          .zone = m->zone,
                          .rejoin_delay_ms = m->rejoin_delay_ms,
+                         .tags = m->tags,
+                         .cap = m->cap,
+                         .can_balance = m->can_balance,
                          .czxid = m->czxid,
                          .first_czxid = m->first_czxid,
                          .has_options = parsed.max_moves >= 0 && parsed.round_timeout_ms >= 0};
@@ -273,6 +276,9 @@ static int change(dv_plan_pool *p, const dv_forecast *f) {
                                                         .is_static = true,
                                                         .weight = own->weight_after,
                                                         .zone = own->zone,
+                                                        .tags = p->call->tags_made,
+                                                        .cap = p->call->cap > 0 ? (uint32_t)p->call->cap : 0,
+                                                        .can_balance = true,
                                                         .czxid = 1,
                                                         .has_options = true,
                                                         .options = options});

@@ -7,6 +7,9 @@
 
 #include <divvy/divvy.h>
 
+#include "plan/table.h"
+#include "pool_rules.h"
+
 /* ---- the party ---- */
 
 static void free_text(const char *text) {
@@ -17,6 +20,7 @@ static void clear_node(dv_plan_node *node) {
     free_text(node->node);
     free_text(node->identifier);
     free_text(node->zone);
+    free_text(node->tags);
 }
 
 void dv_rehearsal_free(dv_rehearsal *r) {
@@ -24,6 +28,7 @@ void dv_rehearsal_free(dv_rehearsal *r) {
     free(r->nodes);
     dv_plan_free(r->plan);
     dv_plan_set_unref(r->set);
+    dv_loads_unref(r->loads);
 }
 
 static int make_room(dv_rehearsal *r) {
@@ -42,7 +47,8 @@ int dv_rehearsal_add(dv_rehearsal *r, const dv_plan_node *node) {
     copy.node = strdup(node->node);
     copy.identifier = strdup(node->identifier);
     copy.zone = strdup(node->zone);
-    if (copy.node && copy.identifier && copy.zone) {
+    copy.tags = strdup(node->tags ? node->tags : "");
+    if (copy.node && copy.identifier && copy.zone && copy.tags) {
         r->nodes[r->node_count++] = copy;
         return 0;
     }
@@ -72,8 +78,12 @@ int dv_rehearsal_leave(dv_rehearsal *r, bool is_static, const char *key) {
 }
 
 void dv_rehearsal_weigh(dv_rehearsal *r, bool is_static, const char *key, uint32_t weight) {
-    dv_plan_member *member = dv_plan_find(r->plan, is_static, key);
-    if (member) member->weight = weight;
+    /* An event has one weight: of several the last one is it, so that the deal knows that weights have changed. */
+    for (size_t m = 0; r->weight.key && m < r->plan->member_count; m++) {
+        dv_plan_member *member = &r->plan->members[m];
+        if (strcmp(member->key, r->weight.key) == 0) member->weight = r->weight.weight;
+    }
+    if (dv_plan_find(r->plan, is_static, key)) r->weight = (dv_plan_weight){key, weight};
 }
 
 /* ---- the steps ---- */
@@ -96,8 +106,10 @@ static bool owners_differ(const dv_plan *a, const dv_plan *b) {
 static int step(dv_rehearsal *r) {
     const dv_plan_party party = {
         .pzxid = ++r->pzxid, .nodes = r->nodes, .count = r->node_count, .set = r->set, .options = r->options};
-    const dv_plan_events events = {.round_over = r->plan ? r->plan->header.guid : NULL};
+    const dv_plan_events events = {
+        .weight = r->weight, .loads = r->plan ? r->loads : NULL, .round_over = r->plan ? r->plan->header.guid : NULL};
     dv_plan *next;
+    r->weight = (dv_plan_weight){.key = NULL};
     int result = dv_plan_step(&next, r->plan, &party, &events);
     if (result != DV_PLAN_NEXT) return result;
     snprintf(next->header.guid, sizeof next->header.guid, "%zu", ++r->step_count);
@@ -153,6 +165,52 @@ static int take_facts(dv_forecast *f, const dv_plan *plan, const uint32_t *index
     return 0;
 }
 
+/* Sums up the load that moves; items that nobody has told a load of have the mean. */
+static void weigh_moves(dv_forecast *f, const dv_loads *loads) {
+    double known = 0, sum = 0, moved = 0;
+    for (size_t i = 0; i < f->item_count; i++) {
+        known += loads->classes[i] != DV_CLASS_NONE;
+        sum += loads->classes[i] != DV_CLASS_NONE ? dv_class_size(loads->classes[i]) : 0;
+    }
+    double mean = known > 0 ? sum / known : 0;
+    for (size_t i = 0; i < f->item_count; i++) {
+        if (f->before[i] == f->after[i] || f->before[i] == UINT32_MAX || f->after[i] == UINT32_MAX) continue;
+        moved += loads->classes[i] != DV_CLASS_NONE ? dv_class_size(loads->classes[i]) : mean;
+    }
+    f->moved_load = mean > 0 ? moved / (mean * (double)f->item_count) : 0;
+}
+
+/* Takes what loads say: shares, and how much load moves. */
+static int take_shares(dv_forecast *f, const dv_plan *plan, const uint32_t *index_of, bool after) {
+    f->is_ruled = f->is_ruled || plan->header.is_balanced;
+    if (!plan->loads || !plan->header.is_balanced) return 0;
+    double *shares = dv_plan_shares(plan);
+    if (!shares) return DIVVY_ENOMEM;
+    for (size_t n = 0; n < plan->member_count; n++) {
+        if (index_of[plan->members[n].slot] == UINT32_MAX) continue;
+        dv_forecast_member *to = &f->members[index_of[plan->members[n].slot]];
+        *(after ? &to->share_after : &to->share_before) = shares[n];
+    }
+    f->has_loads = true;
+    free(shares);
+    if (after) weigh_moves(f, plan->loads);
+    return 0;
+}
+
+/* Takes what nobody may have in the end, and why not. */
+static int take_unowned(dv_forecast *f, const dv_plan *plan) {
+    dv_pool_rules rules;
+    int error = dv_pool_rules_make(&rules, plan);
+    for (size_t i = 0; !error && i < plan->set->count; i++) {
+        char why[DV_RULE_BYTES];
+        const char *rule = dv_pool_rules_why_nobody(&rules, i, why);
+        if (!rule || strcmp(rule, "paused") == 0) continue;
+        if (f->unowned++ == 0 && !(f->unowned_why = strdup(why))) error = DIVVY_ENOMEM;
+    }
+    dv_pool_rules_clear(&rules);
+    return error;
+}
+
 int dv_rehearsal_tell(dv_forecast *f, const dv_plan *before, const dv_plan *after) {
     uint32_t index_of[DV_PLAN_SLOTS];
     dv_forecast_member **sorted = (dv_forecast_member **)calloc(f->member_count + 1, sizeof *sorted);
@@ -162,9 +220,12 @@ int dv_rehearsal_tell(dv_forecast *f, const dv_plan *before, const dv_plan *afte
     find_slots(f, sorted, before, index_of);
     take_owners(before, index_of, f->before);
     int error = take_facts(f, before, index_of, false);
+    if (!error) error = take_shares(f, before, index_of, false);
     find_slots(f, sorted, after, index_of);
     take_owners(after, index_of, f->after);
     if (!error) error = take_facts(f, after, index_of, true);
+    if (!error) error = take_shares(f, after, index_of, true);
+    if (!error) error = take_unowned(f, after);
     free((void *)sorted);
     return error;
 }

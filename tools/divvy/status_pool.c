@@ -76,6 +76,7 @@ static void free_member(dv_status_member *m) {
     free(m->host);
     free(m->since);
     free(m->zone);
+    free(m->tags);
 }
 
 /* All that look like one; who they are is told by a read. */
@@ -119,6 +120,8 @@ static int take_member(void *context, size_t i, const dv_reply *reply) {
     m->is_static = good && facts.is_static;
     m->weight = good ? facts.weight : DV_WEIGHT;
     m->zone = facts.zone;
+    m->tags = strdup(facts.tags);
+    m->cap = facts.cap;
     m->rejoin_delay_ms = good ? facts.rejoin_delay_ms : 0;
     m->first_czxid = good ? facts.first_czxid : 0;
     bool told = !m->kazoo && dv_record_parse(data, reply->data_bytes, true, &record) == DV_RECORD_GOOD;
@@ -130,7 +133,7 @@ static int take_member(void *context, size_t i, const dv_reply *reply) {
     m->pid = told ? record.pid : 0;
     m->since = told && *record.time ? strdup(record.time) : dv_look_utc(m->made_ms);
     if (told) dv_record_free(&record);
-    return good && m->host && m->since ? 0 : DIVVY_ENOMEM;
+    return good && m->tags && m->host && m->since ? 0 : DIVVY_ENOMEM;
 }
 
 static int compare_members(const void *a, const void *b) {

@@ -25,6 +25,8 @@ typedef struct {
     bool is_static;   /* by its own word, as are the next three */
     uint32_t weight;
     char *zone;
+    char *tags;   /* "": none */
+    uint32_t cap; /* 0: none */
     int64_t rejoin_delay_ms;
     const struct dv_status_entry *entry; /* in the plan; NULL: none */
     bool fenced;                         /* another one has taken its place in the plan */
