@@ -220,7 +220,10 @@ static void check_weights(sim_world *w, const sim_plan_version *before, const si
 
 void sim_plan_note_configured(sim_world *w, const sim_plan_version *v) {
     struct sim_plans_truth *t = w->plans_truth;
-    if (v->foreign || !v->plan) t->configured_count = 0;
+    const sim_plan_version *last = t->count ? &t->versions[t->count - 1] : NULL;
+    /* One that does not follow the last one, since that was deleted (D26), may know of earlier starts only. */
+    bool follows = v->plan && last && strcmp(v->plan->header.after, last->header.guid) == 0;
+    if (v->foreign || !follows) t->configured_count = 0;
     for (size_t k = 0; !v->foreign && v->plan && k < v->plan->member_count; k++) {
         const dv_plan_member *m = &v->plan->members[k];
         const sim_party_node *now = m->is_static && !m->absent ? present_node(w, m, v->plan->header.pzxid) : NULL;
