@@ -55,8 +55,9 @@ typedef struct {
 #define DIVVY_POOL_REQUEST_INIT \
     { sizeof(divvy_pool_request), NULL, NULL, 10000, 0, NULL }
 
-/** A weight for divvy_pool_set_weight(): the one that the member was started with. */
-#define DIVVY_POOL_CONFIGURED_WEIGHT (-1)
+enum {
+    DIVVY_POOL_CONFIGURED_WEIGHT = -1 /**< for divvy_pool_set_weight(): the one that the member was started with */
+};
 
 /**
  * Writes the defaults of DIVVY_POOL_REQUEST_INIT to *request, for languages that cannot use the macro.

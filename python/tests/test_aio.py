@@ -130,6 +130,28 @@ def test_partitioner(connect, path):
     run(main())
 
 
+# An operator's program asks a pool, while the loop works; a task that is canceled meanwhile harms nobody.
+def test_pool(connect, path):
+    async def main():
+        async with await connect() as first, await connect() as second:
+            partitioner = first.partitioner(path, ["a", "b"], identifier="one", time_boundary=0.05)
+            await partitioner.wait_for_acquire()
+            asked = asyncio.ensure_future(second.pool_pause(path, "a"))
+            while not asked.done():
+                if partitioner.state == divvy.PartitionState.RELEASE:
+                    partitioner.release_set()
+                await asyncio.sleep(0.01)
+            assert asked.result().changed
+            with pytest.raises(divvy.NoNode):
+                await second.pool_pin(path, "x", "one")
+            canceled = asyncio.ensure_future(second.pool_resume(path, "b"))
+            await asyncio.sleep(0)
+            canceled.cancel()
+            await asyncio.wait([canceled])
+            assert not (await second.pool_resume(path, "b")).changed
+    run(main())
+
+
 # The other recipes: slots, members, a leader, services, and changes of these.
 def test_other_recipes(connect, path):
     async def main():

@@ -87,9 +87,19 @@ CLIENT = {"hosts": "text", "session_timeout": "seconds", "ensemble_tick_ms": "in
           "sasl_mechanism": "text", "sasl_user": "text", "sasl_password_file": "text", "sasl_service": "text",
           "sasl_host": "text", "tokens_checked": "flag", "death_watch": "flag", "failover_delay": "seconds"}
 TIMEOUT = {"timeout": "seconds"}
+ASKED = {"by": "text", "why": "text", "dry_run": "flag", **TIMEOUT}
 HELD = {"acquire": TIMEOUT, "wait_gone": TIMEOUT, "cancel": {"attempt_id": "int"}}
 METHODS = {  # of each object: the parameters of those methods that have some
-    "client": {"wait_connected": TIMEOUT, "party_members": {"path": "path", "shallow": "flag", **TIMEOUT}},
+    "client": {"wait_connected": TIMEOUT, "party_members": {"path": "path", "shallow": "flag", **TIMEOUT},
+               "pool_set_weight": {"path": "path", "member": "name", "weight": "int", **ASKED},
+               "pool_forget": {"path": "path", "member": "name", **ASKED},
+               "pool_pin": {"path": "path", "item": "name", "member": "name", **ASKED},
+               "pool_unpin": {"path": "path", "item": "name", **ASKED},
+               "pool_move": {"path": "path", "item": "name", "member": "name", **ASKED},
+               "pool_pause": {"path": "path", "item": "name", **ASKED},
+               "pool_resume": {"path": "path", "item": "name", **ASKED},
+               "pool_need": {"path": "path", "item": "name", "tag": "text", **ASKED},
+               "pool_set_option": {"path": "path", "name": "name", "value": "number", **ASKED}},
     "lock": {**HELD, "contenders": TIMEOUT},
     "semaphore": {**HELD, "resize": {"limit": "positive", **TIMEOUT}, "holders": TIMEOUT, "contenders": TIMEOUT},
     "party": {"members": TIMEOUT, "leave": TIMEOUT},
@@ -117,7 +127,7 @@ ASSIGN = {
 }
 RIGHT = {"path": "/a", "items": ["a"], "item": "a", "state_id": 1, "since_state_id": 1, "limit": 1, "role": "web",
          "id": "a", "status": {"role": "web", "load": 1, "ttl": 30}, "on_change": print, "entry": {}, "weight": 1,
-         "load": 1, "members": ["a"], "worker": print}
+         "load": 1, "members": ["a"], "worker": print, "member": "a", "tag": "gpu", "name": "max-moves", "value": 1}
 # The parameters with a number of C behind them, which has more room than some of HUGE.
 ROOMY = {"pid", "watch_bytes", "ephemeral_path_bytes", "watch_path_bytes", "attempt_id", "state_id", "since_state_id",
          "token", "ensemble_tick_ms", "max_moves", "item_cap", "min_members"}

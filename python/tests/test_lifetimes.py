@@ -177,6 +177,7 @@ WAITS = {
     "wait_for_acquire": lambda c: c.partitioner("/a", ["b"]).wait_for_acquire(),
     "party.members": lambda c: c.party("/a").members(),
     "party_members": lambda c: c.party_members("/a"),
+    "pool_pause": lambda c: c.pool_pause("/a", "b"),
     "election.leader": lambda c: c.election("/a").leader(),
     "election.candidates": lambda c: c.election("/a").candidates(),
     "election.ask_step_down": lambda c: c.election("/a").ask_step_down(),

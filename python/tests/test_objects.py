@@ -26,6 +26,44 @@ def test_client(make_client):
     client.close()
 
 
+# An operator's program pauses, pins, drains and sets what a pool does. The result tells what it changed.
+def test_pool(make_client, path):
+    members = [make_client().partitioner(path, ["a", "b", "c", "d"], identifier=name, time_boundary=0.05)
+               for name in ("one", "two")]
+    client = make_client()
+
+    def owned():
+        for member in members:
+            if member.state == divvy.PartitionState.RELEASE:
+                member.release_set()
+        return [sorted(member.partition().items()) for member in members]
+
+    wait_for(lambda: sorted(map(len, owned())) == [2, 2], "the items are divided")
+    item = owned()[0][0]
+    told = client.pool_pause(path, item, by="anna", why="poisoned", timeout=DEADLINE_S)
+    assert (told.changed, told.moves, told.absent) == (True, 1, False)
+    wait_for(lambda: item not in sum(owned(), []), "nobody has it")
+    assert not client.pool_pause(path, item).changed
+    assert client.pool_resume(path, item, dry_run=True).moves == 1
+    assert client.pool_resume(path, item).generation > told.generation
+    wait_for(lambda: item in owned()[0], "it is back")
+    assert client.pool_pin(path, item, "two").changed and client.pool_pin(path, item, "three").absent
+    assert client.pool_unpin(path, item).changed and client.pool_move(path, item, "two").changed
+    wait_for(lambda: item in owned()[1], "it has moved")
+    assert client.pool_set_weight(path, "one", 0).items == 0
+    assert client.pool_set_weight(path, "one", None).weight == 1000
+    assert client.pool_set_option(path, "round-timeout", 30).changed
+    assert client.pool_set_option(path, "imbalance-max", 0.3).changed
+    assert not client.pool_set_option(path, "max-moves", None).changed
+    assert client.pool_need(path, "x*", "gpu").changed and client.pool_need(path, "x*", None).changed
+    with pytest.raises(divvy.NoNode, match="has no item x"):
+        client.pool_pause(path, "x")
+    with pytest.raises(divvy.WrongState, match="one is there"):
+        client.pool_forget(path, "one")
+    with pytest.raises(divvy.InvalidArgument, match="there are: imbalance-max"):
+        client.pool_set_option(path, "colour", 1)
+
+
 # Arguments that the library, or Python, refuses raise InvalidArgument with the reason.
 def test_invalid_arguments(client):
     with pytest.raises(divvy.InvalidArgument, match="nope"):

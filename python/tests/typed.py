@@ -17,6 +17,7 @@ def blocking(client: divvy.Client) -> None:
     assert_type([entry.token for entry in partitioner.partition()], List[int])
     assert_type(client.election("/a").leader(), Optional[divvy.Leader])
     partitioner.run(work, prepare=len, on_error="fail")
+    assert_type(client.pool_pause("/a", "b", why="poisoned"), divvy.PoolChange)
     client.lock("/a", limit=2)  # type: ignore[call-arg]
     client.lock(b"/a")  # type: ignore[arg-type]
 
@@ -36,6 +37,7 @@ async def looped() -> None:
         assert_type(await lock.contenders(), List[str])
         async for view in client.partitioner("/a", ["b"]):
             assert_type(view, divvy.View)
+        assert_type(await client.pool_set_option("/a", "imbalance-max", 0.3), divvy.PoolChange)
         async with client.election("/a") as election:
             assert_type(election, aio.Election)
         await client.partitioner("/a", ["b"]).run(work_in_loop, grace=5)

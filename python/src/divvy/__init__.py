@@ -50,6 +50,7 @@ from divvy.errors import (
 from divvy.lock import Lock, LockMode
 from divvy.partitioner import Assign, Item, ItemsChange, Partition, Partitioner, PartitionState, StateChange, View
 from divvy.party import Party
+from divvy.pool import PoolChange
 from divvy.registry import ChangeKind, Entry, Registry, ServiceChange
 from divvy.semaphore import Holder, LimitPolicy, Semaphore
 
@@ -57,10 +58,10 @@ __version__: str = _ffi.string(_lib.divvy_version()).decode()
 
 __all__ = [
     "AccessDenied", "Acl", "AlreadyHeld", "Assign", "AuthFailed", "BadVersion", "Busy", "Canceled", "ChangeKind",
-    "Client", "Closed", "ConnectionDown", "Deadlock", "Differs", "Election", "Entry", "Error", "Exhausted",
-    "ForkError", "Holder", "InProgress", "Interrupted", "InvalidArgument", "Item", "ItemsChange", "Job", "Leader",
-    "LimitPolicy", "LimitReached", "Lock", "LockMode", "Member", "NoNode", "NodeExists", "NotEmpty", "NotHeld",
-    "Notice", "OutOfMemory", "OverQuota", "Partition", "PartitionState", "Partitioner", "Party", "ProtocolError",
+    "Client", "Closed", "ConnectionDown", "Deadlock", "Differs", "Election", "Entry", "Error", "Exhausted", "ForkError",
+    "Holder", "InProgress", "Interrupted", "InvalidArgument", "Item", "ItemsChange", "Job", "Leader", "LimitPolicy",
+    "LimitReached", "Lock", "LockMode", "Member", "NoNode", "NodeExists", "NotEmpty", "NotHeld", "Notice",
+    "OutOfMemory", "OverQuota", "Partition", "PartitionState", "Partitioner", "Party", "PoolChange", "ProtocolError",
     "Registry", "ResolveFailed", "RolledBack", "Semaphore", "ServiceChange", "SessionLost", "SessionState",
     "StateChange", "SystemRefused", "TimedOut", "TooBig", "Unsupported", "View", "WrongState", "assign_rendezvous",
     "assign_round_robin", "assign_sticky",

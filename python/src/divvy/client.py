@@ -28,6 +28,7 @@ from divvy.election import Election
 from divvy.lock import Lock
 from divvy.partitioner import Partitioner
 from divvy.party import Party, kind_of
+from divvy.pool import PoolCalls, PoolChange, Request
 from divvy.registry import Registry
 from divvy.semaphore import Semaphore
 
@@ -175,7 +176,7 @@ class BaseClient(Handle):
         return f"<{type(self).__module__}.{type(self).__name__} {self.state.name if self._forks_match() else 'FORKED'}>"
 
 
-class Client(BaseClient):
+class Client(BaseClient, PoolCalls[PoolChange]):
     """One ZooKeeper session, with threads of the library's that serve it.
 
     All parameters are those of divvy_client_config in <divvy/client.h>, where their full text stands. Times are in
@@ -206,6 +207,10 @@ class Client(BaseClient):
         out = ffi.new("divvy_strings **")
         self._wait(lib.divvy_party_list, encode("path", path), kind_of(shallow), out, milliseconds(timeout))
         return strings(out[0])
+
+    def _ask_pool(self, request: Request, function: Any, *arguments: Any) -> PoolChange:
+        request.wait(self, function, *arguments)
+        return request.change()
 
 
 @callback

@@ -4,7 +4,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from typing import Any, Callable, List, Optional, Set, Tuple, TypeVar
+from typing import Any, Callable, Coroutine, List, Optional, Set, Tuple, TypeVar
 
 from divvy._arguments import encode, milliseconds
 from divvy._cffi import ffi, lib
@@ -12,6 +12,7 @@ from divvy._core import Handle, Stop, call_until, strings, text
 from divvy.client import BaseClient
 from divvy.errors import Error, make_error
 from divvy.party import kind_of
+from divvy.pool import PoolCalls, PoolChange, Request
 
 BUSY_S = 0.01  # after which the loop tries again to serve a session that a thread still serves
 
@@ -85,7 +86,7 @@ class Waits(Handle):
             raise
 
 
-class AsyncClient(BaseClient, Waits):
+class AsyncClient(BaseClient, Waits, PoolCalls[Coroutine[Any, Any, PoolChange]]):
     """One ZooKeeper session, which the running event loop serves."""
 
     def _prepare(self) -> None:
@@ -162,6 +163,10 @@ class AsyncClient(BaseClient, Waits):
         out = ffi.new("divvy_strings **")
         await self._run(wait, lib.divvy_party_list, encode("path", path), kind_of(shallow), out, milliseconds(timeout))
         return strings(out[0])
+
+    async def _ask_pool(self, request: Request, function: Any, *arguments: Any) -> PoolChange:
+        await self._run(request.wait, function, *arguments)
+        return request.change()
 
     async def __aenter__(self: Self) -> Self:
         return self
