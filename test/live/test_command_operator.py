@@ -105,8 +105,8 @@ class Operator(Case):
         self.wait_divided(members, [item for item in ITEMS if item != ITEM])
         self.assertEqual(Setting.zookeeper.get_children(self.path + "/locks/" + ITEM), [])
         self.assertRegex(self.ask("pause", ITEM), r"\Aitem-05: paused already; nobody by plan ")
-        self.assertRegex(self.ask("resume", "--wait", ITEM), r"\Aitem-05: resumed; %s by plan [0-9]+ \(before: nobody\)" %
-                         had.identifier)
+        self.assertRegex(self.ask("resume", "--wait", ITEM),
+                         r"\Aitem-05: resumed; %s by plan [0-9]+ \(before: nobody\)" % had.identifier)
         self.wait_owned(had)
         self.assertRegex(self.ask("resume", ITEM), r"\Aitem-05: not paused; ")
 
@@ -167,7 +167,8 @@ class Operator(Case):
         had = self.owner(members)
         lines = self.ask("pause", "--dry-run", ITEM).split("\n")
         self.assertRegex(lines[0], r"\Adry run: item-05: paused; nobody by plan ")
-        self.assertEqual([line.split() for line in lines[1:]], [["ITEM", "FROM", "TO"], [ITEM, had.identifier, "nobody"]])
+        self.assertEqual([line.split() for line in lines[1:]],
+                         [["ITEM", "FROM", "TO"], [ITEM, had.identifier, "nobody"]])
         told = json.loads(self.ask("drain", "--dry-run", "--json", "b"))
         self.assertEqual(Setting.zookeeper.get(self.path + "/plan"), before)
         self.assertEqual((told["dry_run"], told["changed"], told["moved"], len(told["moves"])), (True, True, 4, 4))

@@ -156,8 +156,8 @@ static int check_words(const call *c) {
     return 0;
 }
 
-/* Splits NAME=VALUE in place, and turns a duration into milliseconds. Returns 0, or the exit code. `number` has the
- * value then, if it has to be written anew. */
+/* Splits NAME=VALUE in place, and turns a duration into milliseconds. Returns 0, or the exit code. `number` is
+ * room for a value that is written in another unit. */
 static int read_option(dv_ask *ask, char *word, char number[24]) {
     static const char command[] = "set";
     char *equals = strchr(word, '=');
@@ -310,7 +310,7 @@ static int run(int argc, char **argv) {
 
 OPERATION(0, pin, "give an item to a member of a pool, and keep it there");
 OPERATION(1, unpin, "undo a pin, or a move");
-OPERATION(2, move, "give an item to a member for as long as that lives");
+OPERATION(2, move, "give an item to a member until that ends");
 OPERATION(3, pause, "have nobody work on an item");
 OPERATION(4, resume, "undo a pause");
 OPERATION(5, need, "let items need a tag of their owners");
