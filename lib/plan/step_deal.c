@@ -258,49 +258,68 @@ static const char *identifier_of(const dv_plan_member *m) {
     return dash != NULL && dash[1] != '\0' ? dash + 1 : m->key;
 }
 
-/* Adds a member to those that gave for load, if it did. Returns how many items that were; SIZE_MAX: out of memory. */
-static size_t tell_giver(const deal *d, dv_loads *loads, const dv_plan_member *m, double share, uint32_t *items) {
-    const dv_plan *plan = d->plan;
-    size_t count = 0;
-    for (size_t i = 0; i < plan->set->count; i++) {
-        bool gave = d->before[i] == m->slot && plan->owners[i] != m->slot && plan->owners[i] != DV_PLAN_NO_SLOT;
-        if (gave) items[count++] = (uint32_t)i;
-    }
-    uint32_t permille = share * 1000 < DV_LOAD_PERMILLE_MAX ? (uint32_t)(share * 1000) : DV_LOAD_PERMILLE_MAX;
-    if (count > 0 && !dv_loads_add_giver(loads, identifier_of(m), permille, items, count)) return SIZE_MAX;
-    return count;
+/* The items that moved away from members, by slot. */
+typedef struct {
+    uint32_t *items;
+    size_t *first; /* where a slot's items begin; one more, their end */
+} gifts;
+
+static bool gave(const deal *d, size_t i) {
+    uint32_t owner = d->plan->owners[i];
+    return d->before[i] != DV_PLAN_NO_SLOT && owner != DV_PLAN_NO_SLOT && owner != d->before[i];
 }
 
-/* D49: notes who gave items for load, by the shares before. */
-static int tell_givers(deal *d, const double *shares) {
+/* Counted one place further on, each sum is where the items of a slot begin; putting them there moves it to their end. */
+static bool find_gifts(const deal *d, gifts *g) {
+    size_t count = d->plan->set->count;
+    *g = (gifts){.items = malloc((count + 1) * sizeof *g->items), .first = calloc(DV_PLAN_SLOTS + 2, sizeof *g->first)};
+    if (g->items == NULL || g->first == NULL) return false;
+    for (size_t i = 0; i < count; i++) {
+        if (gave(d, i)) g->first[d->before[i] + 2]++;
+    }
+    for (size_t slot = 0; slot < DV_PLAN_SLOTS; slot++) g->first[slot + 2] += g->first[slot + 1];
+    for (size_t i = 0; i < count; i++) {
+        if (gave(d, i)) g->items[g->first[d->before[i] + 1]++] = (uint32_t)i;
+    }
+    return true;
+}
+
+/* Adds those who gave for load, by their shares before, and tells of the fullest. Returns false: out of memory. */
+static bool add_givers(deal *d, dv_loads *loads, const gifts *g, const double *shares) {
     dv_plan *plan = d->plan;
-    dv_loads *loads = loads_alone(plan->loads);
-    uint32_t *items = malloc((plan->set->count + 1) * sizeof *items);
-    bool complete = loads != NULL && items != NULL;
+    const dv_plan_member *fullest = NULL;
     size_t moved = 0;
     double worst = 0;
-    const dv_plan_member *fullest = NULL;
-    for (size_t n = 0; complete && n < plan->member_count; n++) {
+    for (size_t n = 0; n < plan->member_count; n++) {
         const dv_plan_member *m = &plan->members[n];
-        if (!dv_step_takes_part(m, false) || m->weight == 0) continue;
-        size_t gave = tell_giver(d, loads, m, shares[n], items);
-        complete = gave != SIZE_MAX;
-        if (gave > 0 && (fullest == NULL || shares[n] > worst)) {
-            worst = shares[n];
-            fullest = m;
-        }
-        moved += complete ? gave : 0;
+        size_t count = g->first[m->slot + 1] - g->first[m->slot];
+        if (count == 0 || !dv_step_takes_part(m, false) || m->weight == 0) continue;
+        double permille = shares[n] * 1000 < DV_LOAD_PERMILLE_MAX ? shares[n] * 1000 : DV_LOAD_PERMILLE_MAX;
+        const uint32_t *items = g->items + g->first[m->slot];
+        if (!dv_loads_add_giver(loads, identifier_of(m), (uint32_t)permille, items, count)) return false;
+        moved += count;
+        if (fullest == NULL || shares[n] > worst) fullest = m;
+        if (fullest == m) worst = shares[n];
     }
-    free(items);
+    if (fullest != NULL && plan->told[0] == '\0')
+        snprintf(plan->told, sizeof plan->told, "%zu item%s moved for load: %.100s was at %.2f of its share", moved,
+                 moved == 1 ? "" : "s", identifier_of(fullest), worst);
+    return true;
+}
+
+/* D49: notes who gave items for load. */
+static int tell_givers(deal *d, const double *shares) {
+    gifts g;
+    dv_loads *loads = loads_alone(d->plan->loads);
+    bool complete = find_gifts(d, &g) && loads != NULL && add_givers(d, loads, &g, shares);
+    free(g.items);
+    free(g.first);
     if (!complete) {
         dv_loads_unref(loads);
         return DIVVY_ENOMEM;
     }
-    dv_loads_unref(plan->loads);
-    plan->loads = loads;
-    if (fullest != NULL && plan->told[0] == '\0')
-        snprintf(plan->told, sizeof plan->told, "%zu items moved for load: %.100s was at %.2f of its share", moved,
-                 identifier_of(fullest), worst);
+    dv_loads_unref(d->plan->loads);
+    d->plan->loads = loads;
     return 0;
 }
 
