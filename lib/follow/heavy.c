@@ -64,7 +64,7 @@ void dv_follow_tell_heavy(dv_follower *f, const dv_loads *reported) {
     const dv_plan *plan = dv_follow_plan(f);
     char names[NAMES_BYTES] = "";
     size_t heavy = 0, used = 0;
-    sizes s = {NULL};
+    sizes s = {.members = NULL};
     double fair = fair_share(&s, plan, reported);
     for (size_t i = 0; fair > 0 && i < plan->set->count; i++) {
         if (!(s.items[i].size > fair) || !is_new(&f->heavy, plan->set->names[i]) || heavy++ >= NAMES_TOLD) continue;
