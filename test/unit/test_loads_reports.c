@@ -118,3 +118,34 @@ TEST(test_report_deleted) {
     assert_true(divvy_testing_exists(l.ensemble, path));
     pool_close(&l);
 }
+
+/* What somebody writes over a report is passed over with a warning, and its member makes the report again. */
+TEST(test_report_spoilt) {
+    pool l;
+    open_members(&l, NULL, 2);
+    run_telling(&l, 3 * MINUTE_MS);
+    divvy_strings *reports = divvy_testing_children(l.ensemble, "/pool/loads");
+    for (size_t n = 0; n < 2; n++) {
+        char path[256];
+        snprintf(path, sizeof path, "/pool/loads/%s", divvy_strings_get(reports, n));
+        assert_int_equal(divvy_testing_put(l.ensemble, path, "[{", 2, DIVVY_TESTING_PERSISTENT), 0);
+    }
+    divvy_strings_free(reports);
+    divvy_testing_run(l.ensemble, MINUTE_MS);
+    assert_int_equal(l.members[0].warnings[DIVVY_WARN_LOAD_UNIT], 1);
+    assert_non_null(strstr(l.members[0].warned, "broken"));
+    for (size_t i = 0; i < ITEMS; i++) truth[i] = 2; /* something to write */
+    unsigned writes = writes_of(0, 2);
+    run_telling(&l, 3 * MINUTE_MS);
+    assert_true(writes_of(0, 2) > writes);
+    reports = divvy_testing_children(l.ensemble, "/pool/loads");
+    assert_int_equal(divvy_strings_count(reports), 2);
+    for (size_t n = 0; n < 2; n++) {
+        char path[256];
+        snprintf(path, sizeof path, "/pool/loads/%s", divvy_strings_get(reports, n));
+        assert_true(divvy_testing_owner(l.ensemble, path) != 0);
+    }
+    divvy_strings_free(reports);
+    assert_int_equal(l.members[0].warnings[DIVVY_WARN_LOAD_UNIT], 1);
+    pool_close(&l);
+}
