@@ -164,17 +164,13 @@ static int settle(dv_errand *e) {
     return error;
 }
 
-static void read_facts(dv_errand *e, int64_t now) {
+/* Returns 0, also where nothing has to be read, or DIVVY_ENOMEM. */
+static int read_facts(dv_errand *e) {
     int asked = settle(e);
     if (!asked) asked = dv_roster_ask(e->roster, e->memory.plan, DV_ROSTER_ALL, on_facts, e);
-    if (asked < 0) {
-        end(e, asked, now);
-    } else if (asked > 0) {
-        take_up(e);
-    } else {
-        e->has_facts = true;
-        judge(e, now);
-    }
+    if (asked > 0) take_up(e);
+    e->has_facts = asked == 0;
+    return asked < 0 ? asked : 0;
 }
 
 /* ---- the plan ---- */
@@ -191,22 +187,48 @@ static bool has_plan(dv_errand *e) {
     return !e->result.error && !*e->result.waits_for;
 }
 
-/* Decides by all that is known. */
-static void judge(dv_errand *e, int64_t now) {
-    assert(e->busy && !e->ended);
+/* The result of a look at all that is known. */
+typedef enum {
+    FAILS,  /* by an error */
+    IS_SO,  /* the plan says it already */
+    WAITS,  /* for what may come by itself */
+    READS,  /* the data of nodes first */
+    WRITES, /* or says what it would write */
+} verdict;
+
+static verdict consider(dv_errand *e, int *error, int64_t now) {
     const dv_ask_rule *rule = e->rule;
     dv_errand_result *r = &e->result;
     r->waits_for[0] = '\0';
-    int error = has_plan(e) ? rule->find(e) : 0;
-    bool found = !error && !r->error && !*r->waits_for, knows = found && (e->has_facts || !rule->needs_facts(e));
+    *error = has_plan(e) ? rule->find(e) : 0;
+    bool found = !*error && !r->error && !*r->waits_for, knows = found && (e->has_facts || !rule->needs_facts(e));
     bool so = knows && rule->is_so(e), settled = found && dv_gathering_settled(&e->party, e->memory.plan, now);
     if (found && !so && settled && e->has_facts) rule->tell(e);
-    if (error || r->error) end(e, error ? error : r->error, now);
-    else if (so) end(e, 0, now);
-    else if (!settled) again(e, now);
-    else if (!e->has_facts) read_facts(e, now);
-    else if (e->ask.dry_run) rehearse(e, now);
-    else write_plan(e, now);
+    if (!*error) *error = r->error;
+    if (*error) return FAILS;
+    if (so) return IS_SO;
+    if (!settled) return WAITS;
+    return e->has_facts ? WRITES : READS;
+}
+
+static void judge(dv_errand *e, int64_t now) {
+    int error;
+    assert(e->busy && !e->ended);
+    verdict v = consider(e, &error, now);
+    if (v == READS) {
+        error = read_facts(e);
+        if (error) v = FAILS;
+        else if (e->has_facts) v = consider(e, &error, now); /* There was nothing to read. */
+    }
+    switch (v) {
+    case FAILS: end(e, error, now); break;
+    case IS_SO: end(e, 0, now); break;
+    case WAITS: again(e, now); break;
+    case READS: break;
+    case WRITES:
+        if (e->ask.dry_run) rehearse(e, now);
+        else write_plan(e, now);
+    }
 }
 
 static void on_plan(void *owner, int64_t now) {
@@ -273,10 +295,11 @@ static void read_plan_of_members(dv_errand *e, int64_t now) {
 static void on_odd_read(void *owner, int error, int64_t now) {
     dv_errand *e = owner;
     e->fetch = NULL;
-    if (e->ended) error = DIVVY_ECANCELED;
-    else if (e->result.error) end(e, e->result.error, now);
-    else if (error) retry(e, error, now);
-    else read_plan_of_members(e, now);
+    if (!e->ended) {
+        if (e->result.error) end(e, e->result.error, now);
+        else if (error) retry(e, error, now);
+        else read_plan_of_members(e, now);
+    }
     put_down(e);
 }
 

@@ -43,9 +43,10 @@ int dv_operator_parse(const char *command, const dv_option *table, dv_operator_o
 
 /* "anna@host1", of at most so many bytes; what is no UTF-8 is left out. */
 static void tell_user(char by[DV_OPERATOR_BY_BYTES]) {
-    char host[HOST_NAME_MAX + 1] = "";
-    const struct passwd *user = getpwuid(getuid());
-    const char *name = user && *user->pw_name ? user->pw_name : getenv("USER");
+    char host[HOST_NAME_MAX + 1] = "", texts[4096];
+    struct passwd entry, *user = NULL;
+    bool known = getpwuid_r(getuid(), &entry, texts, sizeof texts, &user) == 0 && user && *user->pw_name;
+    const char *name = known ? user->pw_name : getenv("USER");
     if (gethostname(host, sizeof host - 1) != 0 || !dv_is_utf8(host)) strcpy(host, "?");
     if (!name || !*name || !dv_is_utf8(name)) name = "?";
     snprintf(by, DV_OPERATOR_BY_BYTES, "%.60s@%.60s", name, host);
