@@ -11,7 +11,6 @@ import random
 import re
 import sys
 import signal
-import subprocess
 import threading
 import time
 import urllib.parse
@@ -348,48 +347,6 @@ def test_other_items(world):
         settle_by_plan(pool)
 
 
-def operate(world, pool, *words):
-    """Has an operator ask for something. Returns the exit code and what the command said on standard error."""
-    command = [world.command(), words[0], "--connect", world.hosts, "--path", pool.path, *words[1:]]
-    ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    return ended.returncode, ended.stderr
-
-
-def test_wishes_wait(world):
-    """An operator pins an item and pauses another. While a kazoo member is in the pool names decide: it and all others
-    get what kazoo's rule gives, the operator is refused with the cause, and status says that the wishes wait. When it
-    has left, the wishes are in force again."""
-    pool = world.pool("/wishes", QUEUES)
-    members = [pool.divvy("divvy-%d" % number) for number in range(3)]
-    settle_by_plan(pool)
-    pinned, paused = QUEUES[0], QUEUES[1]
-    home = next(member for member in members if pinned not in member.owned)
-    check(operate(world, pool, "pin", "--wait", pinned, home.identifier)[0] == 0, "the pin failed")
-    check(operate(world, pool, "pause", "--wait", paused)[0] == 0, "the pause failed")
-
-    def in_force():
-        """Each item but the paused one is owned once, the pinned one at home."""
-        pool.items = [item for item in QUEUES if item != paused]
-        pool.settle_owned(lambda: pinned in home.owned)
-
-    in_force()
-    for _ in range(2):
-        pool.items = QUEUES
-        kazoo = pool.kazoo("kazoo")
-        pool.settle(pool.kazoo_split())
-        code, said = operate(world, pool, "unpin", pinned)
-        check(code == 1 and "its member kazoo is kazoo's" in said, "unpin exits with %s: %s", code, said)
-        shown = subprocess.run([world.command(), "status", "--connect", world.hosts, "--path", pool.path], check=True,
-                               stdout=subprocess.PIPE, text=True).stdout
-        check("wishes wait" in shown, "status does not tell that wishes wait:\n%s", shown)
-        pool.leave(kazoo)
-        in_force()
-    check(operate(world, pool, "resume", "--wait", paused)[0] == 0, "the resumption failed")
-    check(operate(world, pool, "unpin", pinned)[0] == 0, "the end of the pin failed")
-    pool.items = QUEUES
-    settle_by_plan(pool)
-
-
 def compare(steps):
     """divvy against the yardstick: over all steps, and the worst one, in which a slow kazoo member may be the cause."""
     worst, mean = {}, {}
@@ -510,8 +467,7 @@ def test_strays(world):
 
 
 TESTS = [test_wire_nodes, test_wire_party, test_wire_locks, test_churn, test_churn_eager, test_change_over,
-         test_plan_and_back, test_other_items, test_wishes_wait, test_slash, test_equal_identifiers, test_integers,
-         test_strays]
+         test_plan_and_back, test_other_items, test_slash, test_equal_identifiers, test_integers, test_strays]
 
 
 def main():
