@@ -42,18 +42,18 @@ class Hour:
         self.started = self.now - 2 * 3600 * 1000
         self.members = ["worker-%d" % number for number in range(1, members + 1)]
         self.owners = {"queue-%02d" % number: self.members[number % members] for number in range(items)}
-        self.states, self.next, self.words, self.loads = {}, {}, {}, {}
+        self.states, self.next, self.words, self.loads, self.rules = {}, {}, {}, {}, {}
         self.findings, self.holdups, self.changes, self.events, self.explained = [], [], [], [], {}
         self.samples = [[self.started, items, 0, 0, members]]
         self.generation, self.refused, self.paths, self.other_pools = 3, {}, [PATH], []
         self.held = None  # an event that the answer for the state waits for
 
-    def change(self, ms, reason, joined=(), left=(), died=(), moved=4, took=1200):
+    def change(self, ms, reason, joined=(), left=(), died=(), moved=4, took=1200, **more):
         named = [{"name": name, "seen_ms": 120, "session": "0x1"} for name in died]
         self.changes.append({"generation": len(self.changes) + 1, "reason": reason, "at": iso(ms),
                              "age_ms": self.now - ms, "under_way": took is None, "took_ms": took, "moved": moved,
                              "joined": {"count": len(joined), "names": list(joined)},
-                             "left": {"count": len(left), "names": list(left), "died": named}})
+                             "left": {"count": len(left), "names": list(left), "died": named}, **more})
 
     def event(self, ms, item, before, after):
         told = {"number": len(self.events) + 1, "ms": ms, "kind": "item", "what": item, "from": before, "to": after}
@@ -92,7 +92,8 @@ class Hour:
 
     def item_rows(self, q):
         rows = [{"item": item, "owner": owner, "state": self.states.get(item, "owned"), "token": "1", "waiting": 0,
-                 "since_ms": self.started, **({"next": self.next[item]} if item in self.next else {})}
+                 "since_ms": self.started, **({"next": self.next[item]} if item in self.next else {}),
+                 **self.rules.get(item, {})}
                 for item, owner in self.owners.items()]
         if "at" in q:
             for row in rows:
@@ -104,8 +105,8 @@ class Hour:
 
     def member_rows(self):
         return [{"node": name, "member": name, "kind": "divvy", "live": True, "host": "h", "pid": 1, "since": None,
-                 "state": self.words.get(name, ""), "items": 4, "planned": 4, "weight": 1000, "zone": None}
-                for name in self.members]
+                 "state": self.words.get(name, ""), "items": 4, "planned": 4, "weight": 1000, "zone": None,
+                 **({"share": self.loads[name]} if name in self.loads else {})} for name in self.members]
 
     def event_rows(self, q):
         low, high = int(q.get("from", 0)), int(q.get("to", 2 ** 60))

@@ -48,6 +48,32 @@ class Answers(ServeCase):
             self.assertEqual((status, again["Content-Type"], body), (200, headers["Content-Type"], b""))
         self.assertEqual(served.ask("/events", "HEAD")[::2], (200, b""))
 
+    # What loads, tags, caps and operators do is in the rows of items and members, in the heat map, in the findings, and
+    # in metrics. What is paused is not without an owner.
+    def test_rules(self):
+        wishes = [{"kind": kind, "name": name, "value": value, "by": "anna", "at_ms": 1769860800000, "why": "disk"}
+                  for kind, name, value in (("pause", "i3", ""), ("pin", "i1", "a"))]
+        self.make_pool(["a", "b"], [("a", False), ("b", False)], ["i1", "i2", "i3", "i4"], "00z1",
+                       {"a": {"tags": "gpu,ssd", "cap": 9}}, 3, algorithm=2, wishes=wishes,
+                       loads={"unit": "cores", "classes": "64646464", "moved": []})
+        served = self.serve()
+        self.wait_read(served, lambda pool: pool["items"] == 4)
+        rows = {row["item"]: row for row in served.json("/rows?table=items&limit=9")["rows"]}
+        self.assertEqual([(rows[item]["state"], rows[item].get("rule")) for item in sorted(rows)],
+                         [("unowned", "pinned"), ("unowned", None), ("paused", "paused"), ("unowned", None)])
+        self.assertEqual(rows["i3"]["why"], "paused by anna since 2026-01-31T12:00:00Z: disk")
+        members = {row["member"]: row for row in served.json("/rows?table=members")["rows"]}
+        self.assertEqual([members["a"].get(key) for key in ("share", "tags", "cap")], [1.33, "gpu,ssd", 9])
+        self.assertEqual([members["b"].get(key) for key in ("share", "tags", "cap")], [0.67, None, None])
+        self.assertEqual([row[6] for row in served.json("/heat")["members"]], [1.33, 0.67])
+        metrics, pool = served.ask("/metrics")[2].decode(), '{pool="%s"' % self.path
+        for line in ('items%s,state="unowned"} 3' % pool, 'items%s,state="paused"} 1' % pool,
+                     "items_pinned%s} 1" % pool, "load_share_most%s} 1.33" % pool):
+            self.assertIn("\ndivvy_serve_pool_%s" % line, metrics)
+        self.assertEqual([served.pool()[key] for key in ("unowned", "paused", "pinned")], [3, 1, 1])
+        checks = {one["check"]: one for one in served.json("/findings")["findings"]}
+        self.assertIn("in force: 1 pinned, 0 moved, 1 paused", checks["wishes"]["what"])
+
     # Metrics tell of the members, items, moves, waiters and plan of a pool, of locks and of the registry, in both
     # formats.
     def test_metrics(self):

@@ -81,16 +81,35 @@ class Drawn(PageCase):
         self.click("#owner")
         wait_for(lambda: len(self.texts("#table tbody tr")) == 17, "all items")
 
-    # Where members tell their loads, a switch shades by them.
+    # Where the plan has loads, a switch shades by each member's as a part of its fair share.
     def test_loads(self):
         hour = Hour(members=2, items=4)
-        hour.loads = {"worker-1": 90, "worker-2": 10}
+        hour.loads = {"worker-1": 1.8, "worker-2": 0.2}
         self.open(hour)
         self.run_js("document.querySelector('#heat').scrollIntoView()")
         self.browser.wait_for("document.querySelectorAll('#heat-map .cell').length === 2", "the cells")
         self.assertEqual([cell[1] for cell in self.cells()], ["s3", "s3"])
         self.click("#heat-load")
         wait_for(lambda: [cell[1] for cell in self.cells()] == ["s5", "s1"], "the shades of loads")
+        self.assertRegex(self.cells()[0][2], r"load 1\.80 of its fair share.*1\.80")
+
+    # An item says by which rule it is where it is, a member's row its share of the load, and a change what was asked.
+    def test_rules(self):
+        hour = Hour(members=2, items=4)
+        self.open(hour)
+        self.assertNotIn("told", self.run_js("return document.querySelector('#changes-list').innerHTML"))
+        hour.loads = {"worker-1": 1.31, "worker-2": 0.69}
+        hour.rules = {"queue-00": {"rule": "pinned", "why": "pinned to worker-1 by anna"}}
+        hour.change(hour.now - 5000, "operator", told="anna pinned queue-00 to worker-1: <b>disk</b>")
+        self.open(hour)
+        self.browser.wait_for("document.querySelectorAll('#table tbody tr').length === 4", "the items")
+        marks = "return [...document.querySelectorAll('.rule')].map((mark) => [mark.textContent, mark.title])"
+        self.assertEqual(self.run_js(marks), [[" pinned", "pinned to worker-1 by anna"]])
+        self.browser.wait_for("document.querySelector('.change .told')", "the change")
+        self.assertEqual(self.browser.text(".change .told"), "anna pinned queue-00 to worker-1: <b>disk</b>")
+        self.click("#tab-members")
+        self.browser.wait_for("document.querySelectorAll('#table th').length === 13", "the columns")
+        self.assertIn("1.31", self.texts("#table tbody tr")[0])
 
     # A thousand members fit on one screen and into its width, on a phone too, and are drawn at once; so do twelve.
     def test_many_members(self):

@@ -252,6 +252,14 @@ const char *dv_pool_rules_why_nobody(const dv_pool_rules *r, size_t item, char o
     return *out == '\0' ? NULL : tag && (!t.has || t.count == 0) ? "tag" : "cap";
 }
 
+const char *dv_pool_rules_why(const dv_pool_rules *r, size_t item, char out[DV_RULE_BYTES]) {
+    static const char *const words[DV_WISH_KINDS] = {"moved", "tag", "set", "paused", "pinned"};
+    const dv_wish *hold = r->any ? dv_pool_rules_hold(r, r->plan->set->names[item]) : NULL;
+    if (!hold) return dv_pool_rules_why_nobody(r, item, out);
+    dv_pool_rules_tell(r, hold, out);
+    return words[hold->kind];
+}
+
 static int by_number(const void *left, const void *right) {
     const uint32_t *a = left, *b = right;
     return (*a > *b) - (*a < *b);

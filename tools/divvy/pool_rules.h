@@ -45,6 +45,9 @@ const char *dv_pool_rules_whom(const dv_pool_rules *rules, const dv_wish *wish);
 /* Writes why the plan gives an item to nobody: "no member has the tag ssd". Returns a word for it: "paused", "tag",
  * "cap"; NULL: the rules are not why, or not in force. */
 const char *dv_pool_rules_why_nobody(const dv_pool_rules *rules, size_t item, char out[DV_RULE_BYTES]);
+/* Writes what an operator asked for an item; else why the plan gives it to nobody. Returns a word likewise: "pinned",
+ * "moved", too. */
+const char *dv_pool_rules_why(const dv_pool_rules *rules, size_t item, char out[DV_RULE_BYTES]);
 /* Writes why its owner has the item: "moved for load: m2 was at 1.31 of its share". Returns a word likewise: "pinned",
  * "moved", "load", "tag". */
 const char *dv_pool_rules_why_there(const dv_pool_rules *rules, size_t item, char out[DV_RULE_BYTES]);

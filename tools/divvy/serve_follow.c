@@ -71,7 +71,8 @@ static int add_dirty(look_at *l, const char *name) {
 
 /* Returns whether it is not where it should be, or has nobody. */
 static bool is_urgent(const dv_serve_item *item) {
-    return !item->held || !item->owner || (item->next && item->next != item->owner);
+    return (!item->held && !dv_serve_item_is_paused(item)) || (item->held && !item->owner) ||
+           (item->next && item->next != item->owner);
 }
 
 /* Chooses those that are urgent, from where the last look ended, and a part of all. */

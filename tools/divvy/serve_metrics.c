@@ -18,7 +18,7 @@ typedef struct {
 
 static const char members_help[] = "Members of the pool: live ones, and those that are away while the plan keeps their "
                                    "items.";
-static const char items_help[] = "Items of the pool, with an owner and without one; kept ones have none.";
+static const char items_help[] = "Items of the pool, with an owner, without one, as kept ones are, and paused.";
 
 #define GAUGE(name_text, help_text, field) \
     { {POOL name_text, DV_METRIC_GAUGE, NULL, help_text}, NULL, NULL, offsetof(dv_serve_counts, field) }
@@ -31,6 +31,8 @@ static const pool_gauge gauges[] = {
     GAUGE("strays", "Children of the party that are no members.", strays),
     STATE("items", items_help, "owned", owned),
     STATE("items", items_help, "unowned", unowned),
+    STATE("items", items_help, "paused", paused),
+    GAUGE("items_pinned", "Items that an operator has pinned to a member.", pinned),
     GAUGE("moves_in_progress", "Items that have an owner, and that the plan gives to another live member.", moving),
     GAUGE("items_of_strangers", "Items that are owned by a session which is not in the party, moving ones too.",
           strangers),
@@ -106,6 +108,14 @@ static bool moves(const dv_serve_pool *pool, int64_t now_ms, uint64_t *out) {
     return true;
 }
 
+/* In millionths. */
+static bool most_share(const dv_serve_pool *pool, int64_t now_ms, uint64_t *out) {
+    (void)now_ms;
+    bool known = pool->read_at_ms > 0 && pool->counts.most_share >= 0;
+    *out = known ? (uint64_t)(pool->counts.most_share * 1e6 + 0.5) : 0;
+    return known;
+}
+
 static void put_pools(dv_metrics_writer *w, const dv_serve *serve) {
     static const dv_metric_family families[] = {
         {POOL "up", DV_METRIC_GAUGE, NULL, "1 while there is a pool at the path, and it was read."},
@@ -114,6 +124,8 @@ static void put_pools(dv_metrics_writer *w, const dv_serve *serve) {
         {POOL "plan_age_seconds", DV_METRIC_GAUGE, "seconds", "Time since the plan was written."},
         {POOL "ownership_changes", DV_METRIC_COUNTER, NULL,
          "Items that were seen to get an owner, to change it or to lose it."},
+        {POOL "load_share_most", DV_METRIC_GAUGE, NULL,
+         "Load of the fullest member, as a part of its fair share: 1 is even; only where the plan has loads."},
     };
     put_each(w, serve, &families[0], false, up);
     put_gauges(w, serve);
@@ -121,6 +133,7 @@ static void put_pools(dv_metrics_writer *w, const dv_serve *serve) {
     put_each(w, serve, &families[2], false, in_force);
     put_each(w, serve, &families[3], true, plan_age);
     put_each(w, serve, &families[4], false, moves);
+    put_each(w, serve, &families[5], true, most_share);
 }
 
 /* ---- locks and the registry ---- */

@@ -99,7 +99,7 @@ static bool put_member(cJSON *members, const dv_serve_member *m) {
     return append_text(row, m->identifier) && append(row, cJSON_CreateNumber((double)m->items)) &&
            append(row, m->in_plan ? cJSON_CreateNumber((double)m->planned) : cJSON_CreateNull()) &&
            append_text(row, m->state) && append(row, cJSON_CreateNumber(weight_of(m))) &&
-           append_text(row, m->zone ? m->zone : "");
+           append_text(row, m->zone ? m->zone : "") && (m->share < 0 || append(row, cJSON_CreateNumber(m->share)));
 }
 
 char *dv_serve_show_heat(const dv_serve *serve, size_t pool) {

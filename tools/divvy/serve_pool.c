@@ -9,6 +9,7 @@
 #include <divvy/divvy.h>
 
 #include "serve_holdups.h"
+#include "serve_rules.h"
 #include "serve_snapshot.h"
 #include "status_plan.h"
 
@@ -32,6 +33,7 @@ static void free_member(dv_serve_member *m) {
     free(m->host);
     free(m->since);
     free(m->zone);
+    free(m->tags);
     free(m);
 }
 
@@ -40,6 +42,7 @@ static void free_item(dv_serve_item *item) {
     free(item->node);
     free(item->stranger);
     free(item->head);
+    free(item->why);
 }
 
 void dv_serve_pool_free(dv_serve_pool *pool) {
@@ -88,21 +91,6 @@ static dv_serve_item *add_item(update *u, const char *name) {
     if (!item->name) return NULL;
     pool->item_count++;
     return item;
-}
-
-const char *dv_serve_item_owner(const dv_serve_item *item) {
-    if (!item->held) return NULL;
-    return item->owner ? item->owner->identifier : item->stranger;
-}
-
-bool dv_serve_item_is_moving(const dv_serve_item *item) {
-    return item->held && item->next && item->next->live && item->next != item->owner;
-}
-
-const char *dv_serve_item_state(const dv_serve_item *item) {
-    if (!item->held) return item->next && !item->next->live ? "kept" : "unowned";
-    if (dv_serve_item_is_moving(item)) return "moving";
-    return item->owner ? "owned" : "stranger";
 }
 
 static bool same_text(const char *a, const char *b) {
@@ -197,7 +185,7 @@ static int take_plan(update *u) {
     size_t known = pool->item_count;
     bool good = true;
     for (size_t i = 0; i < known; i++) pool->items[i].in_plan = false;
-    for (size_t i = 0; plan && i < plan->set->count; i++) {
+    for (size_t i = 0; plan && good && i < plan->set->count; i++) {
         dv_serve_item *item = find_among(pool, known, plan->set->names[i]);
         if (!item) item = add_item(u, plan->set->names[i]);
         good = item;
@@ -207,11 +195,13 @@ static int take_plan(update *u) {
         dv_serve_member *next = u->status->in_force && to ? u->of_entry[to - plan->members] : NULL;
         item->changed = item->changed || item->next != next;
         item->next = next;
+        good = dv_serve_rules_item(item, &u->status->rules, i) == 0;
     }
     for (size_t i = 0; i < known; i++) {
         dv_serve_item *item = &pool->items[i];
-        if (item->in_plan || !item->next) continue;
+        if (item->in_plan || (!item->next && !item->rule)) continue;
         item->next = NULL;
+        dv_serve_rules_forget(item);
         item->changed = true;
     }
     if (pool->item_count > known) qsort(pool->items, pool->item_count, sizeof *pool->items, compare_items);
@@ -285,7 +275,8 @@ static int set_text(char **place, const char *text) {
     return 0;
 }
 
-static int take_facts(dv_serve_member *m, const dv_status_member *read, const dv_status_entry *e) {
+static int take_facts(dv_serve_member *m, const dv_status *status, const dv_status_member *read,
+                      const dv_status_entry *e) {
     const char *state = dv_status_plan_state(e ? e->entry : NULL, read);
     size_t planned = e ? e->item_count : 0;
     uint32_t weight = e ? e->entry->weight : 0;
@@ -299,7 +290,8 @@ static int take_facts(dv_serve_member *m, const dv_status_member *read, const dv
     m->is_static = read && read->is_static;
     m->pid = read ? read->pid : 0;
     if (read) dv_serve_snapshot_keep_member(m, read);
-    int error = set_text(&m->zone, e ? e->entry->zone : "");
+    int error = dv_serve_rules_member(m, &status->rules, e ? e->entry : NULL);
+    if (!error) error = set_text(&m->zone, e ? e->entry->zone : "");
     if (!error) error = set_text(&m->host, read ? read->host : "");
     return error ? error : set_text(&m->since, read ? read->since : "");
 }
@@ -338,7 +330,7 @@ static int take_members(update *u) {
         const dv_status_member *read = &status->members[i];
         error = take_member(u, known, &u->of_live[i], read->node, read->identifier, true);
         bool is_new = !error && !find_member(u->pool, known, read->node, true);
-        if (!error) error = take_facts(u->of_live[i], read, read->entry);
+        if (!error) error = take_facts(u->of_live[i], status, read, read->entry);
         if (!error && is_new) tell_joined(u, known, u->of_live[i]);
     }
     for (size_t i = 0; !error && i < status->entry_count; i++) {
@@ -346,7 +338,7 @@ static int take_members(update *u) {
         if (e->member != DV_NO_MEMBER) u->of_entry[i] = u->of_live[e->member];
         if (e->member != DV_NO_MEMBER || !dv_status_plan_shows(status, e)) continue;
         error = take_member(u, known, &u->of_entry[i], e->entry->key, dv_status_plan_name(e->entry), false);
-        if (!error) error = take_facts(u->of_entry[i], NULL, e);
+        if (!error) error = take_facts(u->of_entry[i], status, NULL, e);
     }
     return error;
 }
@@ -422,11 +414,13 @@ static void count(update *u, int64_t planned_ms) {
     dv_serve_pool *pool = u->pool;
     const dv_plan *plan = dv_status_plan(u->status);
     const dv_plan_memory *memory = u->status->plan ? &u->status->plan->memory : NULL;
-    dv_serve_counts c = {.strays = u->status->stray_count, .items = pool->item_count, .found = u->status->found};
+    dv_serve_counts c = {
+        .strays = u->status->stray_count, .items = pool->item_count, .found = u->status->found, .most_share = -1};
     for (size_t i = 0; i < pool->item_count; i++) {
         dv_serve_item *item = &pool->items[i];
         c.owned += item->held;
-        c.unowned += !item->held;
+        c.paused += dv_serve_item_is_paused(item);
+        c.unowned += !item->held && !dv_serve_item_is_paused(item);
         c.moving += dv_serve_item_is_moving(item);
         c.strangers += item->held && !item->owner;
         c.waiting += item->waiting;
@@ -439,10 +433,12 @@ static void count(update *u, int64_t planned_ms) {
         m->counted = 0;
         m->number = c.live;
         count_member(&c, m);
+        if (m->share > c.most_share) c.most_share = m->share;
     }
     c.generation = plan ? plan->header.generation : 0;
     c.reason = plan ? dv_plan_reason_text(plan->header.reason) : "";
     c.in_force = u->status->in_force;
+    c.pinned = u->status->rules.pinned;
     c.planned_ms = planned_ms;
     if (memory && memory->standing == DV_PLAN_BROKEN) c.unusable = "broken";
     if (memory && memory->standing == DV_PLAN_NEWER) c.unusable = "of a later release";

@@ -16,6 +16,9 @@ typedef struct {
     bool live, kazoo, in_plan, is_static;
     uint32_t weight;
     const char *state; /* one word, as of dv_status_plan_state() */
+    double share;      /* its load as a part of its fair share, rounded; below 0: not known */
+    char *tags;        /* by the plan; "": none */
+    uint32_t cap;      /* likewise; 0: none */
     size_t items, planned;
     size_t counted; /* of the items, so far */
     size_t number;  /* among the live ones, in their order */
@@ -39,16 +42,20 @@ typedef struct {
     int64_t session;  /* of the place that is first in its queue; 0: the place is persistent, or there is none */
     char *head;       /* the name of a persistent one; NULL: it is none */
     uint16_t head_bytes;
+    const char
+        *rule; /* a word for the rule that holds it, or leaves it without an owner; NULL: none (status_rules.h) */
+    char *why; /* of that rule; NULL: none */
     size_t waiting;
     bool held, in_plan;
     bool seen; /* so was the change at `since_ms`; otherwise its owner entered the queue then */
     bool marked, changed;
 } dv_serve_item;
 
-/* The counts of a pool. `absent` are those of the members away that items are kept for. Of the items each is owned or
- * unowned; `moving` and `strangers` are among the owned. */
+/* The counts of a pool. `absent` are those of the members away that items are kept for. Of the items each is owned,
+ * unowned, or paused, which nobody is to own; `moving` and `strangers` are among the owned. */
 typedef struct {
-    size_t live, absent, away, strays, items, owned, unowned, moving, strangers, waiting, least, most;
+    size_t live, absent, away, strays, items, owned, unowned, paused, pinned, moving, strangers, waiting, least, most;
+    double most_share;   /* of a fair share of the load; below 0: the plan has no loads */
     uint64_t generation; /* 0: no plan */
     const char *reason;
     const char *unusable; /* why a plan that stands there is not followed; NULL: it is */
@@ -87,7 +94,9 @@ dv_serve_item *dv_serve_pool_find(const dv_serve_pool *pool, const char *name);
 const char *dv_serve_item_owner(const dv_serve_item *item);
 /* Returns whether somebody holds it, and the plan gives it to another live member. */
 bool dv_serve_item_is_moving(const dv_serve_item *item);
-/* Returns one word. Nobody holds it: "kept" where the plan gives it to a member that is away, else "unowned". Somebody
- * does: "moving", else "stranger" for one that is not in the party, else "owned". */
+/* Returns whether nobody holds it, because it is paused. */
+bool dv_serve_item_is_paused(const dv_serve_item *item);
+/* Returns one word. Nobody holds it: "paused"; "kept" where the plan gives it to a member that is away; else "unowned".
+ * Somebody does: "moving", else "stranger" for one that is not in the party, else "owned". */
 const char *dv_serve_item_state(const dv_serve_item *item);
 #endif

@@ -15,6 +15,7 @@ bool dv_serve_row_item(cJSON *array, const dv_serve_item *item) {
     if (good && item->next && item->next != item->owner) good = dv_json_text(json, "next", item->next->identifier);
     if (good && item->since_ms) good = dv_json_number(json, "since_ms", item->since_ms);
     if (good && item->seen) good = dv_json_bool(json, "seen", true);
+    if (good && item->rule) good = dv_json_text(json, "rule", item->rule) && dv_json_text(json, "why", item->why);
     return good && dv_json_number(json, "waiting", (int64_t)item->waiting);
 }
 
@@ -35,7 +36,9 @@ bool dv_serve_row_member(cJSON *array, const dv_serve_member *m) {
     if (good && m->in_plan)
         good = dv_json_number(json, "planned", (int64_t)m->planned) &&
                dv_json_number(json, "weight", (int64_t)m->weight) && dv_json_text_or_null(json, "zone", m->zone);
-    return good;
+    if (good && m->share >= 0) good = cJSON_AddNumberToObject(json, "share", m->share);
+    if (good && m->tags && *m->tags) good = dv_json_text(json, "tags", m->tags);
+    return good && (m->cap == 0 || dv_json_number(json, "cap", m->cap));
 }
 
 bool dv_serve_row_holdup(cJSON *array, const dv_serve_holdup *holdup) {

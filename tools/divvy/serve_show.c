@@ -23,7 +23,8 @@ static const figure figures[] = {
     {"owned", offsetof(dv_serve_counts, owned)},     {"unowned", offsetof(dv_serve_counts, unowned)},
     {"moving", offsetof(dv_serve_counts, moving)},   {"strangers", offsetof(dv_serve_counts, strangers)},
     {"waiting", offsetof(dv_serve_counts, waiting)}, {"least", offsetof(dv_serve_counts, least)},
-    {"most", offsetof(dv_serve_counts, most)},
+    {"most", offsetof(dv_serve_counts, most)},       {"paused", offsetof(dv_serve_counts, paused)},
+    {"pinned", offsetof(dv_serve_counts, pinned)},
 };
 
 static size_t figure_of(const dv_serve_counts *c, const figure *f) {

@@ -139,7 +139,11 @@ static bool give_member(const dv_serve_snapshot *s, const struct dv_kept_member 
                               .first_czxid = kept->first_czxid,
                               .follows = kept->follows,
                               .is_static = kept->is_static};
-    if (out->node) out->identifier = dv_member_parse(out->node).identifier;
+    if (out->node) {
+        dv_member parsed = dv_member_parse(out->node);
+        out->identifier = parsed.identifier;
+        out->can_balance = parsed.kind == DV_DIVVY && parsed.level >= DV_LEVEL_BALANCE;
+    }
     return out->node && out->host && out->since;
 }
 

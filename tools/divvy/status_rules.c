@@ -38,14 +38,11 @@ bool dv_status_rules_wait(const dv_status *status, const dv_status_member **memb
 /* ---- one item ---- */
 
 const char *dv_status_rules_why(const dv_status *status, const char *item, char out[DV_RULE_BYTES]) {
-    static const char *const words[DV_WISH_KINDS] = {"moved", "tag", "set", "paused", "pinned"};
     const dv_pool_rules *rules = &status->rules;
-    const dv_wish *hold = dv_pool_rules_hold(rules, item);
-    size_t number = rules->any && !hold ? dv_pool_rules_find(rules, item) : SIZE_MAX;
+    size_t number = rules->any ? dv_pool_rules_find(rules, item) : SIZE_MAX;
+    bool asked = number != SIZE_MAX && dv_pool_rules_hold(rules, item);
     out[0] = '\0';
-    if (hold) dv_pool_rules_tell(rules, hold, out);
-    if (hold) return words[hold->kind];
-    return number == SIZE_MAX || !status->in_force ? NULL : dv_pool_rules_why_nobody(rules, number, out);
+    return asked || (number != SIZE_MAX && status->in_force) ? dv_pool_rules_why(rules, number, out) : NULL;
 }
 
 /* ---- the whole pool ---- */

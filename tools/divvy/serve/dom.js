@@ -100,7 +100,7 @@ export function growAges() {
 
 const kinds = {owned: "good", settled: "good", healthy: "good", live: "good", well: "good",
                moving: "moving", releasing: "moving", preparing: "moving", taking: "moving", leaving: "moving",
-               kept: "warn", absent: "warn", drained: "warn", away: "warn",
+               kept: "warn", paused: "warn", absent: "warn", drained: "warn", away: "warn",
                stranger: "bad", unowned: "bad", stale: "bad", gone: "bad", fenced: "bad", trouble: "bad",
                unreadable: "bad", reading: "wait", waiting: "wait"};
 export const kindOf = (word) => kinds[word] ?? "note";

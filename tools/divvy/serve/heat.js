@@ -1,4 +1,4 @@
-// The heat map of members. SPDX-License-Identifier: Apache-2.0
+// The heat map of members: by items, or by load, each member's as a part of its fair share. SPDX-License-Identifier: Apache-2.0
 import {$, element, shape, unknown} from "./dom.js";
 import {ask, view} from "./model.js";
 import {count, middle, number} from "./text.js";
@@ -39,7 +39,7 @@ function layoutOf(members, width) {
 
 function textsOf(member, layout, x, y, shade) {
   const value = byLoad ? member.load : member.items;
-  const text = isLoad(value) || !byLoad ? number(value) : "–";
+  const text = isLoad(value) ? byLoad ? value.toFixed(2) : number(value) : "–";
   const glyph = glyphOf(member.state);
   if (layout.wide) {
     const label = middle(member.name, Math.floor((layout.cell - 14) / 7.2));
@@ -58,7 +58,7 @@ function describe(member, share) {
   const fair = number(Math.round(share * 10) / 10);
   const parts = [`${member.name}: ${count(member.items, "item")}, ${fair} would be fair`];
   if (member.planned !== null && member.planned !== undefined) parts.push(`planned ${number(member.planned)}`);
-  if (isLoad(member.load)) parts.push(`load ${number(member.load)}`);
+  if (isLoad(member.load)) parts.push(`load ${member.load.toFixed(2)} of its fair share`);
   if (member.zone) parts.push(`zone ${member.zone}`);
   if (member.state) parts.push(member.state);
   return parts.join(", ");
@@ -70,14 +70,12 @@ function draw() {
   const layout = layoutOf(members.length, width - 2);
   const weights = members.filter((m) => m.weight).map((m) => m.weight);
   const weight = weights.length ? weights.reduce((a, b) => a + b, 0) / weights.length : 1;
-  const loads = members.filter((m) => isLoad(m.load)).map((m) => m.load);
-  const load = loads.length ? loads.reduce((a, b) => a + b, 0) / loads.length : 0;
   const made = document.createDocumentFragment();
   members.forEach((member, i) => {
     const x = i % layout.columns * (layout.cell + GAP) + 1;
     const y = Math.floor(i / layout.columns) * (layout.height + GAP) + 1;
     const share = shareOf(member, told.fair, weight);
-    const ratio = byLoad ? (load ? (member.load ?? 0) / load : 0) : share ? member.items / share : member.items ? 3 : 1;
+    const ratio = byLoad ? member.load ?? 0 : share ? member.items / share : member.items ? 3 : 1;
     const shade = shadeOf(ratio);
     const cell = shape("g", {class: `cell ${member.state ? "odd" : ""}`}, undefined, describe(member, share));
     cell.dataset.member = member.name;
@@ -93,7 +91,7 @@ function draw() {
 }
 
 function drawLegend() {
-  const words = [["s0", "none"], ["s1", "to half"], ["s2", "less"], ["s3", byLoad ? "average" : "fair"], ["s4", "more"],
+  const words = [["s0", "none"], ["s1", "to half"], ["s2", "less"], ["s3", "fair"], ["s4", "more"],
                  ["s5", "to twice"], ["s6", "above"]];
   const states = new Map();
   for (const [, , , state] of told.members) if (state) states.set(state, (states.get(state) ?? 0) + 1);

@@ -169,7 +169,8 @@ function changeOf(c) {
   return element("li", {class: "change"}, when,
                  element("span", {class: "reason"}, element("strong", {}, c.reason), quiet(` plan ${c.generation}`)),
                  element("span", {class: "people"}, whoOf("came", c.joined), whoOf("went", c.left, c.left?.died)),
-                 element("span", {class: "effect"}, moved, moved && took ? ", " : null, took));
+                 element("span", {class: "effect"}, moved, moved && took ? ", " : null, took),
+                 c.told ? element("span", {class: "told"}, c.told) : null);
 }
 
 function noChanges() {

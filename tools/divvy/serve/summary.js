@@ -65,7 +65,7 @@ function tilesOf(p) {
   const moving = p.strangers ? `${number(p.strangers)} held by strangers` : "on their way";
   return [
     ["Members", number(p.members), beside, p.members ? "" : "bad"],
-    ["Items", number(p.items), `${number(p.owned)} owned`, ""],
+    ["Items", number(p.items), `${number(p.owned)} owned${p.paused ? `, ${number(p.paused)} paused` : ""}`, ""],
     ["Unowned", number(p.unowned), part, p.unowned ? "bad" : ""],
     ["Moving", number(p.moving), moving, p.moving ? "warn" : ""],
     ["Items for each", p.least === p.most ? number(p.least) : `${number(p.least)} – ${number(p.most)}`,

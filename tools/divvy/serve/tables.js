@@ -5,7 +5,7 @@ import {durationText, middle, number, whenText} from "./text.js";
 import {isOfItem} from "./lanes.js";
 
 const PAGE_ROWS = 100, RELOAD_MS = 1000;
-let rowsShown = new Map(), asked = 0, actions = {};
+let rowsShown = new Map(), asked = 0, actions = {}, isRuled = false;
 
 export const tabs = [
   {id: "items", title: "Items", table: "items", count: (p) => p.items},
@@ -26,22 +26,32 @@ const cell = (content, kind) => element("td", {role: "cell", ...(kind ? {class: 
 const named = (text) => text ? nameOf(text) : "";
 const ownerOf = (text) => text ? nameOf(text) : nobody();
 const numbered = (n) => cell(n === undefined || n === null ? "" : number(n), n ? "number" : "number zero");
+const markOf = (r) => r.rule && r.rule !== r.state ? element("span", {class: "rule", title: r.why}, ` ${r.rule}`) : null;
+const stateCell = (r) => {
+  const made = cell(badge(r.state)), mark = markOf(r);
+  if (mark) made.append(mark);
+  return made;
+};
 const holderText = (h) => h.persistent ? `${h.who} (persistent)` : h.who;
 
 const tables = {
   items: {
     heads: ["Item", "State", "Owner", "Goes to", "Since", "Token", "Waiting"], numbers: [5, 6], key: (r) => r.item,
-    cells: (r) => [cell(link(r.item, () => actions.item(r.item))), cell(badge(r.state)), cell(ownerOf(r.owner)),
+    cells: (r) => [cell(link(r.item, () => actions.item(r.item))), stateCell(r), cell(ownerOf(r.owner)),
                    cell(named(r.next)), cell(age(r.since_ms), "time"), cell(r.token, "number"), numbered(r.waiting)],
   },
   members: {
-    heads: ["Member", "State", "Items", "Planned", "Weight", "Zone", "Kind", "Host", "Process", "Since"],
-    numbers: [2, 3, 4, 8], key: (r) => r.node,
+    get heads() {
+      return ["Member", "State", "Items", "Planned", "Weight", "Zone", "Kind", "Host", "Process", "Since",
+              ...(isRuled ? ["Share", "Tags", "Cap"] : [])];
+    },
+    numbers: [2, 3, 4, 8, 10, 12], key: (r) => r.node,
     cells: (r) => [cell(link(r.member, () => actions.member(r.member))),
                    cell(badge(r.state || (r.live ? "live" : "away"))),
                    numbered(r.items), numbered(r.planned), numbered(r.weight), cell(named(r.zone)), cell(r.kind),
                    cell(named(r.host)), cell(r.pid === null ? "" : String(r.pid), "number"),
-                   cell(age(r.since ? Date.parse(r.since) || 0 : 0), "time")],
+                   cell(age(r.since ? Date.parse(r.since) || 0 : 0), "time"),
+                   ...(isRuled ? [cell(r.share?.toFixed(2), "number"), cell(named(r.tags)), numbered(r.cap)] : [])],
   },
   timeline: {heads: ["When", "What", "From", "To"], numbers: [], key: (r) => String(r.number), cells: eventCells},
   locks: {
@@ -80,8 +90,12 @@ function rowOf(table, r) {
   return element("tr", {role: "row"}, ...cells);
 }
 
+// Returns whether some member has a share of load, tags or a cap: then its table has columns for them.
+const areRuled = (rows) => rows.some((r) => r.share !== undefined || r.tags || r.cap);
+
 export function fillTable(target, name, caption, rows) {
   const table = tables[name];
+  if (name === "members") isRuled = areRuled(rows);
   const kindOf = (i) => table.numbers.includes(i) ? {class: "number"} : {};
   const head = element("tr", {role: "row"}, ...table.heads.map((text, i) =>
     element("th", {scope: "col", role: "columnheader", ...kindOf(i)}, text)));
@@ -174,6 +188,10 @@ function showRows(tab, told) {
 function takeRows(kind, rows) {
   if (tabNow().table !== kind) return;
   const key = tables[kind].key;
+  if (kind === "members" && !isRuled && areRuled(rows)) {
+    reloadSoon();
+    return;
+  }
   for (const r of rows) {
     const old = rowsShown.get(key(r));
     if (!old || old.contains(document.activeElement)) {
