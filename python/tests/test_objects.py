@@ -56,6 +56,10 @@ def test_pool(make_client, path):
     assert client.pool_set_option(path, "imbalance-max", 0.3).changed
     assert not client.pool_set_option(path, "max-moves", None).changed
     assert client.pool_need(path, "x*", "gpu").changed and client.pool_need(path, "x*", None).changed
+    asked = [threading.Thread(target=client.pool_pause, args=(path, one)) for one in ("a", "b", "c", "d")]
+    for thread in asked:  # who comes second to the plan begins again
+        thread.start()
+    wait_for(lambda: owned() == [[], []] and not any(thread.is_alive() for thread in asked), "all are paused")
     with pytest.raises(divvy.NoNode, match="has no item x"):
         client.pool_pause(path, "x")
     with pytest.raises(divvy.WrongState, match="one is there"):

@@ -62,6 +62,9 @@ class Operator(Case):
                          (to.identifier, to.identifier, had.identifier))
         self.wait_owned(to)
         self.assertIn("new disk", self.root())
+        self.assertRegex(run("history", "--path", self.path).stdout,
+                         r"\n[0-9]+: .*@.* pinned item-05 to %s: new disk\n" % to.identifier)
+        self.assertIn("new disk", run("explain", "--path", self.path, ITEM).stdout)
         before = Setting.zookeeper.get(self.path + "/plan")
         self.assertRegex(self.ask("pin", ITEM, to.identifier), r"\Aitem-05: pinned to . already; . by plan [0-9]+\Z")
         self.assertEqual(Setting.zookeeper.get(self.path + "/plan"), before)
@@ -172,7 +175,8 @@ class Operator(Case):
         told = json.loads(self.ask("drain", "--dry-run", "--json", "b"))
         self.assertEqual(Setting.zookeeper.get(self.path + "/plan"), before)
         self.assertEqual((told["dry_run"], told["changed"], told["moved"], len(told["moves"])), (True, True, 4, 4))
-        self.ask("drain", "b")
+        self.ask("drain", "--reason", "rack 4 moves", "b")
+        self.assertRegex(run("history", "--path", self.path).stdout, r"\n[0-9]+: .*@.* drained b: rack 4 moves\n")
         for move in told["moves"]:
             self.assertEqual(move["from"], "b")
             self.wait_owned(next(member for member in members if member.identifier == move["to"]), move["item"])
