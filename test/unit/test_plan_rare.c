@@ -1,5 +1,6 @@
 /* What random histories hardly ever meet: bugs that were found once, each in a history that is written down here. The
  * simulator's mutants put them back, and sim-mutants runs these tests on them. SPDX-License-Identifier: Apache-2.0 */
+#include "client/client.h"
 #include "plan_pool.h"
 
 enum { ITEMS = 100, OLD = 2, DELAY_MS = 10 };
@@ -174,5 +175,65 @@ TEST(test_replaced_by_itself) {
     assert_true(both);
     assert_true(share_of(m) > 0);
     assert_int_equal(m->warnings[DIVVY_WARN_FENCED], 0);
+    pool_close(&l);
+}
+
+/* ---- a plan that somebody restores ---- */
+
+typedef struct {
+    char *bytes; /* NULL: not read yet */
+    size_t count;
+} backup;
+
+static void on_read(void *context, const dv_reply *reply, int64_t now) {
+    backup *b = context;
+    (void)now;
+    assert_int_equal(reply->error, 0);
+    b->count = reply->data_bytes;
+    b->bytes = malloc(b->count + 1);
+    assert_non_null(b->bytes);
+    memcpy(b->bytes, reply->data, b->count);
+    b->bytes[b->count] = '\0';
+}
+
+static backup read_plan(const pool *l) {
+    backup b = {NULL, 0};
+    divvy_client *client = l->members[0].client;
+    dv_client_lock(client);
+    assert_int_equal(dv_znode_get(client->znode, root, NULL, on_read, &b), 0);
+    dv_client_unlock(client);
+    for (int ms = 0; !b.bytes && ms < 1000; ms++) divvy_testing_run(l->ensemble, 1);
+    assert_non_null(b.bytes);
+    return b;
+}
+
+static bool is_for_a_leave(const pool *l) {
+    backup b = read_plan(l);
+    bool is = strstr(b.bytes, "\"reason\":\"leave\"") != NULL;
+    free(b.bytes);
+    return is;
+}
+
+/* T8: a member that hands over is marked in the plan as one that leaves. Then somebody puts the plan of before there
+ * again, which lacks the mark. The member asks for it once more. Mutant leave_mark_lost. */
+TEST(test_leave_mark_lost) {
+    enum { PATIENCE_MS = 60000, SOON_MS = 5000 };
+    pool l;
+    divvy_partitioner_config config;
+    pool_open(&l, ITEMS);
+    for (size_t n = 0; n <= OLD; n++) {
+        member_config(&l, &config);
+        config.prepare_timeout_ms = config.handover_timeout_ms = PATIENCE_MS;
+        add(&l, n, &config);
+        settle(&l);
+    }
+    backup before = read_plan(&l);
+    assert_int_equal(divvy_partitioner_leave(l.members[0].partitioner, DIVVY_LEAVE_WORKING, 0), DIVVY_ETIMEDOUT);
+    divvy_testing_run(l.ensemble, SOON_MS);
+    assert_true(is_for_a_leave(&l));
+    assert_int_equal(divvy_testing_put(l.ensemble, root, before.bytes, before.count, 0), 0);
+    free(before.bytes);
+    divvy_testing_run(l.ensemble, SOON_MS);
+    assert_true(is_for_a_leave(&l));
     pool_close(&l);
 }
