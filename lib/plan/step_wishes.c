@@ -51,7 +51,6 @@ static int change(dv_step *s, const dv_wish_event *event) {
     dv_wishes *wishes;
     int error = dv_wishes_change(&wishes, s->next->wishes, event);
     if (error != 0) return error;
-    if (wishes != s->next->wishes) dv_step_note(s, DV_PLAN_OPERATOR);
     dv_wishes_unref(s->next->wishes);
     s->next->wishes = wishes;
     return 0;
@@ -93,6 +92,18 @@ static int end_moves(dv_step *s) {
     return error;
 }
 
+/* D20: a move to a member that has just gone ends in the step that it comes in, and says nothing. */
+static void note_change(dv_step *s) {
+    dv_wishes *before = s->previous != NULL ? s->previous->wishes : NULL, *now = s->next->wishes;
+    bool none = before == NULL && (now == NULL || now->count == 0);
+    if (!none && !dv_wishes_equal(before, now)) {
+        dv_step_note(s, DV_PLAN_OPERATOR);
+        return;
+    }
+    s->next->wishes = dv_wishes_ref(before);
+    dv_wishes_unref(now);
+}
+
 int dv_step_take_wishes(dv_step *s) {
     int error = 0;
     for (size_t n = 0; error == 0 && n < s->events->wish_count; n++) {
@@ -101,6 +112,7 @@ int dv_step_take_wishes(dv_step *s) {
         else error = event->undo ? end_pause(s, event) : begin_pause(s, *event);
     }
     if (error == 0) error = end_moves(s);
+    if (error == 0) note_change(s);
     return error;
 }
 

@@ -97,9 +97,11 @@ static const dv_plan_member *find(const dv_plan *plan, const char *name, size_t 
 
 static int note(dv_errand *e, const dv_plan_member *m) {
     dv_errand_result *r = &e->result;
-    if (r->key) return 0; /* The first time counts. */
-    r->key = strdup(m->key);
-    if (!r->key) return DIVVY_ENOMEM;
+    if (dv_whom_member(e)) return 0; /* The first time counts, until that member goes, and another has the name. */
+    char *key = strdup(m->key);
+    if (!key) return DIVVY_ENOMEM;
+    free(r->key);
+    r->key = key;
     r->is_static = m->is_static;
     r->weight_before = m->weight;
     r->items_before = dv_whom_load(e, e->memory.plan);

@@ -55,6 +55,19 @@ TEST(test_move) {
     world_end(&w);
 }
 
+/* D20: a move to a member that has just gone ends in the step that it comes in, so there is nothing to write, however
+ * often it is asked for. */
+TEST(test_move_to_nobody) {
+    pool(2, 4);
+    assert_int_equal(ask_for(DV_WISH_MOVE, "i000001", "n0009", false), DV_PLAN_NOTHING);
+    assert_null(w.plan->wishes);
+    assert_int_equal(ask_for(DV_WISH_PIN, "i000001", "n0001", false), DV_PLAN_NEXT);
+    assert_int_equal(ask_for(DV_WISH_PIN, "i000001", "", true), DV_PLAN_NEXT);
+    assert_int_equal(ask_for(DV_WISH_MOVE, "i000001", "n0009", false), DV_PLAN_NOTHING);
+    assert_int_equal(w.plan->wishes->count, 0);
+    world_end(&w);
+}
+
 /* Nobody has a paused item. It goes back to the member that had it, if that is there, and stays out of the counts. */
 TEST(test_pause) {
     pool(3, 9);
