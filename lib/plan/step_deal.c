@@ -252,12 +252,6 @@ static dv_loads *loads_alone(const dv_loads *loads) {
     return copy;
 }
 
-/* P2: the identifier of a node's name follows its first '-'. */
-static const char *identifier_of(const dv_plan_member *m) {
-    const char *dash = m->is_static ? NULL : strchr(m->key, '-');
-    return dash != NULL && dash[1] != '\0' ? dash + 1 : m->key;
-}
-
 /* The items that moved away from members, by slot. */
 typedef struct {
     uint32_t *items;
@@ -269,7 +263,8 @@ static bool gave(const deal *d, size_t i) {
     return d->before[i] != DV_PLAN_NO_SLOT && owner != DV_PLAN_NO_SLOT && owner != d->before[i];
 }
 
-/* Counted one place further on, each sum is where the items of a slot begin; putting them there moves it to their end. */
+/* Counted one place further on, each sum is where the items of a slot begin. Putting them there moves it to their
+ * end. */
 static bool find_gifts(const deal *d, gifts *g) {
     size_t count = d->plan->set->count;
     *g = (gifts){.items = malloc((count + 1) * sizeof *g->items), .first = calloc(DV_PLAN_SLOTS + 2, sizeof *g->first)};
@@ -296,14 +291,14 @@ static bool add_givers(deal *d, dv_loads *loads, const gifts *g, const double *s
         if (count == 0 || !dv_step_takes_part(m, false) || m->weight == 0) continue;
         double permille = shares[n] * 1000 < DV_LOAD_PERMILLE_MAX ? shares[n] * 1000 : DV_LOAD_PERMILLE_MAX;
         const uint32_t *items = g->items + g->first[m->slot];
-        if (!dv_loads_add_giver(loads, identifier_of(m), (uint32_t)permille, items, count)) return false;
+        if (!dv_loads_add_giver(loads, dv_plan_identifier(m), (uint32_t)permille, items, count)) return false;
         moved += count;
         if (fullest == NULL || shares[n] > worst) fullest = m;
         if (fullest == m) worst = shares[n];
     }
     if (fullest != NULL && plan->told[0] == '\0')
         snprintf(plan->told, sizeof plan->told, "%zu item%s moved for load: %.100s was at %.2f of its share", moved,
-                 moved == 1 ? "" : "s", identifier_of(fullest), worst);
+                 moved == 1 ? "" : "s", dv_plan_identifier(fullest), worst);
     return true;
 }
 

@@ -61,6 +61,12 @@ bool dv_plan_table_differs(const dv_plan_table *t, const dv_plan *plan) {
     return false;
 }
 
+/* P2: the identifier of a node's name follows its first '-'. */
+const char *dv_plan_identifier(const dv_plan_member *m) {
+    const char *dash = m->is_static ? NULL : strchr(m->key, '-');
+    return dash != NULL && dash[1] != '\0' ? dash + 1 : m->key;
+}
+
 /* ---- tags, caps and sizes ---- */
 
 void dv_plan_balance_free(dv_plan_balance *b) {
@@ -103,6 +109,31 @@ static bool lay_tags(dv_plan_balance *b, const dv_plan_table *t, const dv_plan *
     return true;
 }
 
+/* Returns the index of a member, or how many there are. Givers stand in the order of members, so each is looked for
+ * from where the last one was. */
+static size_t find_giver(const dv_plan_table *t, const dv_plan *plan, const char *identifier, size_t begin) {
+    for (size_t n = 0; n < t->member_count; n++) {
+        size_t m = (begin + n) % t->member_count;
+        if (strcmp(dv_plan_identifier(dv_plan_member_at(plan, t->slots[m])), identifier) == 0) return m;
+    }
+    return t->member_count;
+}
+
+/* A10: notes from whom the last step by load took items. */
+static void lay_givers(dv_plan_balance *b, const dv_plan_table *t, const dv_plan *plan) {
+    size_t begin = 0;
+    for (size_t g = 0; plan->loads != NULL && g < plan->loads->giver_count; g++) {
+        const dv_load_giver *giver = &plan->loads->givers[g];
+        size_t from = find_giver(t, plan, giver->from, begin), n = 0;
+        if (from == t->member_count) continue;
+        begin = from + 1;
+        for (size_t i = 0; i < giver->count; i++) {
+            while (n < t->item_count && t->places[n] < giver->items[i]) n++;
+            if (n < t->item_count && t->places[n] == giver->items[i]) b->items[n].came_from = (uint32_t)from + 1;
+        }
+    }
+}
+
 bool dv_plan_balance_lay(dv_plan_balance *b, const dv_plan_table *t, const dv_plan *plan, const uint8_t *holds) {
     bool need_tags = dv_wishes_need_tags(plan->wishes);
     size_t tags_most = need_tags ? plan->wishes->count : 0;
@@ -120,6 +151,7 @@ bool dv_plan_balance_lay(dv_plan_balance *b, const dv_plan_table *t, const dv_pl
             .is_fixed = holds != NULL && holds[place] == DV_ITEM_PINNED,
         };
     }
+    lay_givers(b, t, plan);
     return lay_tags(b, t, plan);
 }
 

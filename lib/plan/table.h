@@ -27,6 +27,8 @@ typedef struct {
 bool dv_plan_table_lay(dv_plan_table *t, const dv_plan *plan, bool absent_too, const uint8_t *holds,
                        bool without_pinned);
 void dv_plan_table_free(dv_plan_table *t);
+/* Returns the identifier of a member, which is in its key. */
+const char *dv_plan_identifier(const dv_plan_member *member);
 /* Returns the slot of an item's owner by the table, or DV_PLAN_NO_SLOT. */
 uint32_t dv_plan_table_owner(const dv_plan_table *t, size_t item);
 /* Returns whether an item's owner is another than the plan's. */

@@ -46,6 +46,25 @@ TEST(test_balances) {
     world_end(&w);
 }
 
+/* A10: the next deal knows from whom each item was taken for load, so that it does not send it straight back. */
+TEST(test_came_from) {
+    pool(3, 9);
+    double loads[9];
+    for (size_t i = 0; i < 9; i++) loads[i] = strcmp(owner_of(i), "n0002") == 0 ? 4 : 1;
+    assert_int_equal(report(loads), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->moved_count, 1);
+    dv_plan_table t;
+    dv_plan_balance b;
+    assert_true(dv_plan_table_lay(&t, w.plan, false, NULL, false) && dv_plan_balance_lay(&b, &t, w.plan, NULL));
+    for (size_t n = 0; n < t.item_count; n++) {
+        if (n != w.plan->moved[0]) assert_int_equal(b.items[n].came_from, 0);
+        else assert_string_equal(b.members[b.items[n].came_from - 1].identifier, "n0002");
+    }
+    dv_plan_balance_free(&b);
+    dv_plan_table_free(&t);
+    world_end(&w);
+}
+
 /* What load moved, no later step moves back: orphans and joins are dealt by the classes of the plan. */
 TEST(test_later_steps) {
     pool(3, 30);
