@@ -30,7 +30,7 @@ static bool is_guid(const char *name) {
 
 /* Persistent nodes that the protocol knows below a pool's path. */
 static bool is_known(const char *path) {
-    static const char *const known[] = {"/pool/locks", "/pool/party", "/pool/notes", SIM_PLAN_PATH};
+    static const char *const known[] = {"/pool/locks", "/pool/party", "/pool/notes", "/pool/loads", SIM_PLAN_PATH};
     uint64_t generation;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strcmp(path, known[i]) == 0) return true;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "divvy/assign.h"
+#include "operator.h"
 #include "partitioner/handover.h"
-#include "sim.h"
 
 enum { SLACK_MS = 2000, LOOK_MS = 97, AUDIT_MS = 61000 };
 
@@ -178,7 +178,10 @@ static bool each_item_owned(const sim_world *w, fault *f, size_t loads[SIM_SLOTS
         }
         if (in_force && owner && owner->slot != planned && !is_kept_for_unfit(w, owner, i))
             return wrong(f, "L1", "%s is owned by %s, and by the plan it is another's", w->items[i], owner->name);
-        if (owner) {
+        if (planned == SIM_OWNERLESS) { /* by a pause, a tag or a cap: check_wishes.c says whether it may be */
+            if (contenders)
+                return wrong(f, "L1", "%s has no owner by the plan, and a place is in its queue", w->items[i]);
+        } else if (owner) {
             loads[owner->slot]++;
         } else {
             unowned++;
@@ -223,6 +226,10 @@ static size_t has_note(const sim_member *m) {
     return m->partitioner->handover && m->partitioner->handover->note ? 1 : 0;
 }
 
+static size_t has_report(const sim_member *m) {
+    return sim_loads_count(m->world, divvy_client_session_id(m->client)) > 0;
+}
+
 static bool no_orphans(sim_world *w, fault *f) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
@@ -230,7 +237,8 @@ static bool no_orphans(sim_world *w, fault *f) {
             m->client ? sim_truth_session(&w->truth, divvy_client_session_id(m->client)) : NULL;
         if (m->phase == SIM_ABSENT || !session || m->kazoo) continue;
         size_t needed =
-            takes_part(m) ? 1 + has_note(m) + m->partitioner->totals.wanted + count_kept_for_unfit(w, m) : 0;
+            takes_part(m) ? 1 + has_note(m) + has_report(m) + m->partitioner->totals.wanted + count_kept_for_unfit(w, m)
+                          : 0;
         bool well = takes_part(m) ? session->pool_nodes >= 1 && session->pool_nodes <= needed : !session->pool_nodes;
         if (!well)
             return wrong(f, "L3", "%s has %zu nodes below the pool, and needs at most %zu", m->name,
@@ -259,7 +267,7 @@ static bool no_leaks(const sim_world *w, fault *f) {
             divvy_client_stats(m->client, &stats, sizeof stats) != 0)
             continue;
         size_t crew = m->party ? 1 : 0, shown = takes_part(m) ? m->partitioner->totals.shown : 0;
-        size_t ephemerals = crew + (takes_part(m) ? 1 + has_note(m) + shown : 0);
+        size_t ephemerals = crew + (takes_part(m) ? 1 + has_note(m) + has_report(m) + shown : 0);
         size_t root = takes_part(m) ? m->partitioner->follower != NULL : m->partitioners > 0;
         bool read_notes = takes_part(m) ? m->partitioner->handover != NULL : m->partitioners > 0;
         size_t notes = read_notes ? w->script->slots : 0;
@@ -281,6 +289,7 @@ static bool is_well(sim_world *w, fault *f) {
     for (size_t i = 0; i < w->script->slots; i++) pool |= takes_part(&w->members[i]);
     if (!sim_claims_well(w, f->what, f->text, sizeof f->text)) return false;
     if (!sim_services_well(w, f->what, f->text, sizeof f->text)) return false;
+    if (sim_operator_waits(w)) return wrong(f, "L2", "the operator has asked for something, and is not told");
     if (!pool) return no_orphans(w, f);
     if (sim_plan_in_force(w) && !sim_plan_well(w, f->what, f->text, sizeof f->text)) return false;
     return no_orphans(w, f) && all_acquired(w, f) && each_item_owned(w, f, loads) && as_assigned(w, f, loads) &&
@@ -308,11 +317,14 @@ void sim_check_end(sim_world *w) {
         if (w->now_ms >= next_look_ms) {
             if (w->script->theme == SIM_OF_POOLS || w->script->theme == SIM_OF_PLANS) sim_need_a_member(w);
             if (!somebody_leaves(w) && is_well(w, &f)) {
-                if (!sim_plans_last_blow(w)) {
+                if (!sim_loads_at_rest(w)) {
+                    began_ms = w->now_ms;
+                } else if (sim_plans_last_blow(w)) {
+                    w->quiet_since = began_ms = w->now_ms;
+                } else {
                     sim_check_remains(w);
                     return;
                 }
-                w->quiet_since = began_ms = w->now_ms;
             }
             next_look_ms = w->now_ms + LOOK_MS;
         }

@@ -48,6 +48,10 @@ static void note_weight_request(struct sim_plans_truth *t, const char *name, uin
     snprintf(t->weight_requests[t->weight_request_count++], SIM_REQUEST_BYTES, "%s %u", name, weight);
 }
 
+void sim_plan_note_weight_request(sim_world *w, const char *name, uint32_t weight) {
+    note_weight_request(w->plans_truth, name, weight);
+}
+
 void sim_plan_note_requests(sim_member *m) {
     const dv_follower *f = m->partitioner ? m->partitioner->follower : NULL;
     struct sim_plans_truth *t = m->world->plans_truth;
@@ -75,7 +79,7 @@ static bool was_asked_now(const struct sim_plans_truth *t, const dv_plan *plan) 
 }
 
 /* The plan that it was computed from, as it says. That is not the last one if its writer could not read that (D26). */
-static const sim_plan_version *made_from(const struct sim_plans_truth *t, const sim_plan_version *v) {
+const sim_plan_version *sim_plan_made_from(const struct sim_plans_truth *t, const sim_plan_version *v) {
     const char *after = v->plan->header.after;
     for (size_t i = t->count; after[0] && i-- > 0;) {
         if (strcmp(t->versions[i].header.guid, after) == 0) return &t->versions[i];
@@ -130,6 +134,11 @@ static void check_options(sim_world *w, const roll *r, const dv_plan *old, const
     const dv_plan_options *is = &new->header.options, *was = old ? &old->header.options : is;
     size_t max_moves = r->same_options ? r->first->max_moves : was->max_moves;
     int64_t round_timeout_ms = r->same_options ? r->first->round_timeout_ms : was->round_timeout_ms;
+    if (new->header.is_balanced) { /* D48: what an operator asks for counts more */
+        max_moves = (size_t)dv_wishes_number(new->wishes, "max-moves", (double)max_moves, UINT32_MAX);
+        round_timeout_ms =
+            (int64_t)dv_wishes_number(new->wishes, "round-timeout", (double)round_timeout_ms, DV_TIME_MAX_MS);
+    }
     if (is->max_moves != max_moves || is->round_timeout_ms != round_timeout_ms)
         sim_violate(w, "D16", "the plan has max_moves %u and a timeout of %lld ms, and should have %zu and %lld ms",
                     is->max_moves, (long long)is->round_timeout_ms, max_moves, (long long)round_timeout_ms);
@@ -141,7 +150,8 @@ static void check_options(sim_world *w, const roll *r, const dv_plan *old, const
  * all others carry it. */
 static bool writer_carries(const struct sim_plans_truth *t, const sim_plan_version *v, uint32_t tag) {
     enum { SESSION_DIGITS = 11, CLIENT_DIGITS = 11 }; /* N5 */
-    for (size_t i = t->party_count; i-- > 0;) {       /* the newest partitioner of that client */
+    if (v->by_operator) return false;
+    for (size_t i = t->party_count; i-- > 0;) { /* the newest partitioner of that client */
         const char *client = t->party[i].node + SESSION_DIGITS, *writer = v->plan->header.guid + SESSION_DIGITS;
         if (strncmp(client, writer, CLIENT_DIGITS) == 0) return t->party[i].tag == tag;
     }
@@ -237,7 +247,7 @@ void sim_plan_note_configured(sim_world *w, const sim_plan_version *v) {
 
 void sim_plan_check_agreement(sim_world *w, const sim_plan_version *v) {
     const struct sim_plans_truth *t = w->plans_truth;
-    const sim_plan_version *from = made_from(t, v);
+    const sim_plan_version *from = sim_plan_made_from(t, v);
     bool follows = from && from->plan && from->plan->header.generation > 0;
     roll r = call(t, v->plan->header.pzxid);
     if (r.count == 0 || !r.known) return;
@@ -253,7 +263,7 @@ void sim_plan_check_agreement(sim_world *w, const sim_plan_version *v) {
  * from. It is not known of a plan that an administrator put there. */
 void sim_plan_note_asked(const sim_world *w, sim_plan_version *v) {
     if (!v->plan || v->foreign || v->plan->set->crc == v->plan->header.tag) return;
-    const sim_plan_version *from = made_from(w->plans_truth, v);
+    const sim_plan_version *from = sim_plan_made_from(w->plans_truth, v);
     if (!from || !from->plan || from->plan->header.generation == 0) return;
     const dv_plan *old = from->plan;
     bool same = dv_plan_set_equal(old->set, v->plan->set) && old->set->crc != old->header.tag &&

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plans.h"
+#include "operator.h"
 #include "znode/path.h"
 
 enum { DRIFT_PARTS = 100 }; /* clocks of members go wrong by less than one in so many */
@@ -113,6 +113,7 @@ static void check_patience(sim_world *w, const dv_plan *before, const sim_plan_v
     for (size_t k = 0; before && k < before->member_count; k++) {
         const dv_plan_member *m = &before->members[k];
         if (!m->is_static || m->rejoin_delay_ms == 0 || m->leaving[0] || dv_plan_find(v->plan, true, m->key)) continue;
+        if (m->absent && sim_operator_forgets(w, m->key)) continue;
         if (!m->absent) {
             sim_violate(w, "D13", "%s was taken out of the plan before it was absent", m->key);
             return;
@@ -152,13 +153,14 @@ static bool survives(const dv_plan *before, const dv_plan *after, uint32_t slot)
     return n && n->slot == slot && !m->leaving[0] && !n->leaving[0];
 }
 
-/* Items that are in both plans, taken from somebody who could have kept them. */
+/* Items that are in both plans, taken from somebody who could have kept them, and not by an operator. */
 static size_t count_moves(const dv_plan *before, const dv_plan *after) {
     size_t moves = 0;
     for (size_t i = 0, j = 0; i < before->set->count; i++) {
         while (j < after->set->count && strcmp(after->set->names[j], before->set->names[i]) < 0) j++;
         if (j == after->set->count || strcmp(after->set->names[j], before->set->names[i]) != 0) continue;
         uint32_t from = before->owners[i];
+        if (sim_is_placed(before, after, after->set->names[j])) continue;
         if (from != DV_PLAN_NO_SLOT && after->owners[j] != from && survives(before, after, from)) moves++;
     }
     return moves;
@@ -255,9 +257,10 @@ static int64_t first_written_at(const sim_world *w, const sim_plan_version *v) {
 static void check_rounds(sim_world *w, const sim_plan_version *before, const sim_plan_version *v, size_t moves) {
     const dv_plan_options *o = &v->plan->header.options; /* D16: what it takes up counts at once */
     int64_t waited_ms = v->at_ms - first_written_at(w, before);
-    if (o->max_moves == 0 || moves == 0) return;
+    bool is_round = o->max_moves > 0 || (v->plan->header.is_balanced && before->plan->moved_count > 0); /* D50 */
+    if (!is_round || moves == 0) return;
     w->coverage->plan_meetings[SIM_MET_ROUND]++;
-    if (moves > o->max_moves) {
+    if (o->max_moves > 0 && moves > o->max_moves) {
         sim_violate(w, "D19", "%zu items were moved at once, and %u are allowed", moves, o->max_moves);
     } else if (before->plan->moved_count > 0 && !round_is_over(w, before, v->plan)) {
         w->coverage->plan_meetings[SIM_MET_ROUND_TIMEOUT]++;
@@ -273,6 +276,7 @@ static void check_moves(sim_world *w, const sim_plan_version *before, const sim_
     size_t moves = count_moves(old, new);
     check_rounds(w, before, v, moves);
     bool plain = all_alike(old) && all_alike(new) && old->members[0].weight == new->members[0].weight;
+    if (old->header.is_balanced || new->header.is_balanced) return;
     if (!plain || old->header.options.max_moves || new->header.options.max_moves) return;
     if (!dv_plan_set_equal(old->set, new->set)) return;
     size_t least = least_moves(old, new);
@@ -300,5 +304,8 @@ void sim_plan_check_written(sim_world *w, const sim_plan_version *before, const 
     check_patience(w, old, v);
     check_need(w, before, v);
     sim_plan_check_agreement(w, v);
+    const sim_plan_version *from = sim_plan_made_from(truth_of(w), v);
+    bool known = from && from->plan && from->plan->header.generation > 0;
+    if (known || v->plan->header.after[0] == '\0') sim_wishes_check(w, known ? from : NULL, v);
     if (old && v->plan->member_count && old->member_count) check_moves(w, before, v);
 }

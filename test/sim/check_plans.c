@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "handovers.h"
+#include "operator.h"
 #include "znode/path.h"
 
 static const dv_follower *follower_of(const sim_member *m) {
@@ -30,7 +31,7 @@ static void check_memory(sim_member *m, const dv_follower *f) {
     if (!plan) return;
     const sim_plan_version *v = sim_plan_at(w, mzxid);
     if (v && !v->plan && w->plans_truth->chunks_spoiled) return; /* It has read what is there no more. */
-    bool same = v && v->plan && strcmp(v->plan->header.guid, plan->header.guid) == 0 && sim_plans_equal(v->plan, plan);
+    bool same = v && v->plan && strcmp(v->plan->header.guid, plan->header.guid) == 0 && sim_plan_is_followed(v, plan);
     if (!same)
         sim_violate(w, "D22", "%s follows a plan of 0x%llx that %s", m->name, (unsigned long long)mzxid,
                     !v         ? "never stood there"
@@ -192,6 +193,9 @@ static size_t call_roll(const sim_world *w, dv_plan_node *nodes, const sim_membe
             .weight = self->facts.weight,
             .zone = self->facts.zone,
             .rejoin_delay_ms = self->facts.rejoin_delay_ms,
+            .tags = self->facts.tags,
+            .cap = self->facts.cap,
+            .can_balance = self->level >= DV_LEVEL_BALANCE,
             .czxid = self->czxid,
             .first_czxid = self->facts.first_czxid,
             .has_options = true,
@@ -205,17 +209,17 @@ static int by_node(const void *a, const void *b) {
 }
 
 /* D36: nothing is left to be written. */
-static bool nothing_to_write(const sim_world *w, const dv_plan *plan, char *text, size_t bytes) {
+bool sim_plan_nothing_to_write(const sim_world *w, const dv_plan *plan, const dv_plan_events *events, char *text,
+                               size_t bytes) {
     dv_plan_node nodes[SIM_SLOTS_MAX];
     const sim_member *members[SIM_SLOTS_MAX];
     size_t count = call_roll(w, nodes, members);
     if (count == 0) return true;
     dv_plan_party party = {
         .pzxid = INT64_MAX - 1, .nodes = nodes, .count = count, .set = members[0]->partitioner->configured};
-    dv_plan_events none = {.expired = NULL};
     dv_plan *next;
     qsort(nodes, count, sizeof *nodes, by_node);
-    int result = dv_plan_step(&next, plan, &party, &none);
+    int result = dv_plan_step(&next, plan, &party, events);
     if (result == DV_PLAN_NEXT)
         snprintf(text, bytes, "the plan is generation %llu, and another one should have been written, because of %s",
                  (unsigned long long)plan->header.generation, dv_plan_reason_text(next->header.reason));
@@ -262,6 +266,18 @@ static const dv_plan *plan_there(const sim_world *w, const sim_plan_version *v) 
     return NULL;
 }
 
+/* D48: members may know wishes and loads that the root lacks. */
+static bool nobody_writes(const sim_world *w, const dv_plan *plan, char *text, size_t bytes) {
+    static const dv_plan_events none;
+    if (!sim_plan_nothing_to_write(w, plan, &none, text, bytes)) return false;
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const dv_follower *f = takes_part(&w->members[i]) ? follower_of(&w->members[i]) : NULL;
+        bool same = !f || sim_is_fenced(&w->members[i]) || sim_plans_equal(f->memory.plan, plan);
+        if (!same && !sim_plan_nothing_to_write(w, f->memory.plan, &none, text, bytes)) return false;
+    }
+    return true;
+}
+
 bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes) {
     const sim_plan_version *v = sim_plan_now(w);
     const dv_plan *plan = plan_there(w, v);
@@ -286,11 +302,11 @@ bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes) {
         snprintf(text, bytes, "%s follows another plan than the one that stands there", m->name);
         return false;
     }
-    return nothing_to_write(w, plan, text, bytes) && all_requests_met(w, text, bytes);
+    return nobody_writes(w, plan, text, bytes) && all_requests_met(w, text, bytes) && sim_loads_well(w, text, bytes);
 }
 
 /* Returns the member that owns the item by the plan; SIM_NOBODY: none that takes part. SIM_NOT_DEALT: the plan has no
- * such item. */
+ * such item. SIM_OWNERLESS: nobody is to have it. */
 size_t sim_plan_owner(const sim_world *w, size_t item) {
     const dv_plan *plan = plan_there(w, sim_plan_now(w));
     const char *name = w->items[item];
@@ -298,6 +314,7 @@ size_t sim_plan_owner(const sim_world *w, size_t item) {
         plan ? bsearch(&name, plan->set->names, plan->set->count, sizeof *plan->set->names, dv_name_compare) : NULL;
     if (!at) return SIM_NOT_DEALT;
     uint32_t slot = plan->owners[at - plan->set->names];
+    if (slot == DV_PLAN_NO_SLOT && plan->header.is_balanced) return SIM_OWNERLESS;
     const dv_plan_member *member = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, slot);
     for (size_t i = 0; member && i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
@@ -311,11 +328,12 @@ size_t sim_plan_owner(const sim_world *w, size_t item) {
 
 /* Returns what plans add to the bound of L1 (D37): turns, rounds of moves, absences, a writer's round trips. */
 int64_t sim_plans_bound_ms(const sim_world *w) {
-    enum { RANK_MS = 100, MORE_RANKS = 4, LOOK_MS = 500, ROUND_TRIPS = 40, WRITES = 3 };
+    enum { RANK_MS = 100, MORE_RANKS = 4, LOOK_MS = 500, ROUND_TRIPS = 40, WRITES = 3, LOAD_ROUNDS = 22 };
     const sim_script *s = w->script;
     int64_t trip_ms = 2 * s->client_delay_max_ms + 4 * s->server_delay_max_ms + 2;
     int64_t write_ms = ((int64_t)s->slots + MORE_RANKS) * RANK_MS + ROUND_TRIPS * trip_ms + 2 * w->settle_max_ms;
     int64_t rounds = w->least_moves ? (int64_t)(s->items / w->least_moves + 2) : 0;
+    if (s->loads && rounds < LOAD_ROUNDS) rounds = LOAD_ROUNDS;
     int64_t release_ms = 100 + 2 * s->react_ms;
     int64_t round_ms = LOOK_MS * (int64_t)(s->slots + 1) + release_ms + write_ms;
     return WRITES * write_ms + rounds * round_ms + s->rejoin_delay_max_ms + s->rejoin_delay_max_ms / 50;

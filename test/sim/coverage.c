@@ -150,6 +150,22 @@ static const char *const plan_meeting_names[SIM_PLAN_MEETINGS] = {
     [SIM_MET_NOTE_DELETED] = "a note that somebody deleted",
     [SIM_MET_POLLED_LEAVING] = "a user that polls, and an item leaves",
     [SIM_MET_POLLED_PREPARE] = "a user that polls, and prepares",
+    [SIM_MET_ASK_DONE] = "an operator's wish that was followed",
+    [SIM_MET_ASK_REFUSED] = "an operator's wish that was refused",
+    [SIM_MET_ASK_LOST] = "an operator's write that lost its connection",
+    [SIM_MET_PINNED] = "a plan with an item pinned",
+    [SIM_MET_MOVED] = "a plan with an item moved by an operator",
+    [SIM_MET_PAUSED] = "a plan with an item paused",
+    [SIM_MET_RESUMED] = "an item back with who had it",
+    [SIM_MET_NO_TAKER] = "an item that no member may take",
+    [SIM_MET_SUSPENDED] = "wishes and loads that wait",
+    [SIM_MET_IN_FORCE_AGAIN] = "wishes and loads in force again",
+    [SIM_MET_KEPT_PARTS] = "wishes and loads that an older release left out",
+    [SIM_MET_REPORTED] = "a report of loads",
+    [SIM_MET_LOADS] = "loads that a plan took over",
+    [SIM_MET_LOAD_MOVED] = "items moved for load",
+    [SIM_MET_LOAD_MOVED_AGAIN] = "items moved for load again",
+    [SIM_MET_LOADS_AT_REST] = "loads and plans that stand still",
 };
 
 static const char *const watch_meeting_names[SIM_WATCH_MEETINGS] = {

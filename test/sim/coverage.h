@@ -142,22 +142,38 @@ typedef enum {
     SIM_MET_NO_ROOT,   /* it was deleted */
     SIM_MET_BROKEN,
     SIM_MET_NEWER,
-    SIM_MET_REPAIRED,        /* written over what nobody could follow */
-    SIM_MET_RESTORED,        /* written over what another ensemble had written */
-    SIM_MET_TO_NAMES,        /* a change-over, to a rule of names */
-    SIM_MET_TO_PLAN,         /* and to a plan */
-    SIM_MET_ITEM_LEAVING,    /* T1: a note says so */
-    SIM_MET_PREPARED,        /* T2: its next owner entered, as the user had prepared, */
-    SIM_MET_PREPARE_TIMEOUT, /* or had not in time */
-    SIM_MET_GIVEN,           /* T5: a note says so */
-    SIM_MET_BY_NUMBER,       /* T6: it was taken so, */
-    SIM_MET_BY_LIST,         /* T6: or after a look, as the note did not give it */
-    SIM_MET_OVERDUE,         /* T4: its next owner was not ready in time */
-    SIM_MET_GONE_BACK,       /* a plan gave it back before it was revoked */
-    SIM_MET_ANSWER_LOST,     /* T5: of a write of a note that was carried out */
-    SIM_MET_NOTE_DELETED,    /* by somebody else */
-    SIM_MET_POLLED_LEAVING,  /* T1: a user that polls saw an item that is leaving, */
-    SIM_MET_POLLED_PREPARE,  /* T2: or one to prepare for */
+    SIM_MET_REPAIRED,         /* written over what nobody could follow */
+    SIM_MET_RESTORED,         /* written over what another ensemble had written */
+    SIM_MET_TO_NAMES,         /* a change-over, to a rule of names */
+    SIM_MET_TO_PLAN,          /* and to a plan */
+    SIM_MET_ITEM_LEAVING,     /* T1: a note says so */
+    SIM_MET_PREPARED,         /* T2: its next owner entered, as the user had prepared, */
+    SIM_MET_PREPARE_TIMEOUT,  /* or had not in time */
+    SIM_MET_GIVEN,            /* T5: a note says so */
+    SIM_MET_BY_NUMBER,        /* T6: it was taken so, */
+    SIM_MET_BY_LIST,          /* T6: or after a look, as the note did not give it */
+    SIM_MET_OVERDUE,          /* T4: its next owner was not ready in time */
+    SIM_MET_GONE_BACK,        /* a plan gave it back before it was revoked */
+    SIM_MET_ANSWER_LOST,      /* T5: of a write of a note that was carried out */
+    SIM_MET_NOTE_DELETED,     /* by somebody else */
+    SIM_MET_POLLED_LEAVING,   /* T1: a user that polls saw an item that is leaving, */
+    SIM_MET_POLLED_PREPARE,   /* T2: or one to prepare for */
+    SIM_MET_ASK_DONE,         /* D51: an operator was told that the plan says so, */
+    SIM_MET_ASK_REFUSED,      /* or why not, */
+    SIM_MET_ASK_LOST,         /* or lost the connection in a write */
+    SIM_MET_PINNED,           /* D48: an item is where a pin wants it, */
+    SIM_MET_MOVED,            /* or a move, */
+    SIM_MET_PAUSED,           /* or with nobody, */
+    SIM_MET_RESUMED,          /* and back with who had it */
+    SIM_MET_NO_TAKER,         /* A9: no member may take an item */
+    SIM_MET_SUSPENDED,        /* D48: an older member came, and wishes and loads wait, */
+    SIM_MET_IN_FORCE_AGAIN,   /* until it has gone */
+    SIM_MET_KEPT_PARTS,       /* who knew them writes them again, though the root lacked them */
+    SIM_MET_REPORTED,         /* D46 */
+    SIM_MET_LOADS,            /* D50: a plan took them over, */
+    SIM_MET_LOAD_MOVED,       /* and moved items for them, */
+    SIM_MET_LOAD_MOVED_AGAIN, /* the same writer a second time */
+    SIM_MET_LOADS_AT_REST,    /* D47: loads stood still, and plans too */
     SIM_PLAN_MEETINGS
 } sim_plan_meeting;
 

@@ -1,5 +1,6 @@
 /* The events of a script: what they do, and how their effects end. SPDX-License-Identifier: Apache-2.0 */
 #include "handovers.h"
+#include "operator.h"
 #include "testing/ensemble.h"
 
 /* ---- effects that end ---- */
@@ -429,6 +430,8 @@ void sim_apply(sim_world *w, const sim_event *e) {
     case SIM_DELETE_DIRECTORY: sim_admin_delete_directory(w, e->a); break;
     case SIM_SEQUENCE_END: sim_sequence_end(w, e); break;
     case SIM_STALL: stall(w, e); break;
+    case SIM_ASK: sim_operator_ask(w, e); break;
+    case SIM_OLDER_ROOT: sim_older_root(w); break;
     default: fault_of_member(w, e);
     }
 }

@@ -4,6 +4,7 @@
 
 #include "follow/follower.h"
 #include "mutant.h"
+#include "operator.h"
 #include "watches.h"
 
 /* ---- how it is made ---- */
@@ -129,6 +130,7 @@ static bool take_part(sim_member *m) {
         return false;
     }
     if (m->partitioner->follower) m->partitioner->follower->config.sizes = &m->world->script->plan_sizes;
+    sim_loads_begin(m);
     m->partitioners++;
     m->life = ++m->world->lives;
     m->world->quiet_since = m->world->now_ms;
@@ -188,6 +190,7 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
     draw_partitioner(m, r);
     draw_handovers(m, sim_random_of((uint64_t)event->c << 32 | event->d, 14));
     sim_plans_name(m, sim_random_of((uint64_t)event->c << 32 | event->d, 16));
+    sim_loads_configure(m, sim_random_of((uint64_t)event->c << 32 | event->d, 22));
     m->has_partitioner = of_pools;
     if (sim_has_claims(w->script->theme)) {
         m->has_partitioner = w->script->partitioners && sim_chance(r, 50);

@@ -120,7 +120,7 @@ static void ask(sim_world *w, dv_kind kind, const char *path, const char *data, 
     dv_client_unlock(w->admin);
 }
 
-static void put_root(sim_world *w, const char *text, size_t bytes) {
+void sim_plans_put_root(sim_world *w, const char *text, size_t bytes) {
     ask(w, DV_SET, SIM_PLAN_PATH, text, bytes);
 }
 
@@ -202,7 +202,7 @@ void sim_admin_spoil_plan(sim_world *w, const sim_event *e) {
         return;
     }
     sim_trace(w, "somebody spoils the plan");
-    put_root(w, v->text, e->b % 4 == 1 ? 0 : e->c % (v->bytes + 1));
+    sim_plans_put_root(w, v->text, e->b % 4 == 1 ? 0 : e->c % (v->bytes + 1));
 }
 
 /* A deletion, or a later release's plan, that waits for somebody to be about to write. */
@@ -231,7 +231,7 @@ void sim_admin_restore_plan(sim_world *w, const sim_event *e) {
     w->plans_truth->chunks_spoiled = true; /* Its chunks may have been collected. */
     sim_trace(w, "somebody restores generation %llu", (unsigned long long)v->plan->header.generation);
     if (e->c % 2) {
-        put_root(w, v->text, v->bytes);
+        sim_plans_put_root(w, v->text, v->bytes);
         return;
     }
     const char *value = at + sizeof key - 1, *rest = memchr(value, '"', (size_t)(v->text + v->bytes - value));
@@ -241,7 +241,7 @@ void sim_admin_restore_plan(sim_world *w, const sim_event *e) {
     memcpy(text, v->text, head);
     memcpy(text + head, far, sizeof far - 1);
     memcpy(text + head + sizeof far - 1, rest, tail);
-    put_root(w, text, head + sizeof far - 1 + tail);
+    sim_plans_put_root(w, text, head + sizeof far - 1 + tail);
     free(text);
 }
 
@@ -250,7 +250,7 @@ void sim_admin_newer_plan(sim_world *w) {
     if (!sim_plan_now(w)) return;
     sim_trace(w, "a later release writes a plan");
     w->plans_truth->spoiled_at = w->now_ms;
-    put_root(w, text, sizeof text - 1);
+    sim_plans_put_root(w, text, sizeof text - 1);
 }
 
 bool sim_plans_last_blow(sim_world *w) {

@@ -4,6 +4,8 @@
 #define SIM_PLANS_H
 
 #include "follow/follower.h"
+#include "plan/loads.h"
+#include "plan/wish.h"
 #include "sim.h"
 #include "testing/ensemble.h"
 
@@ -23,6 +25,11 @@ typedef struct {
         asked_pzxid; /* of the plan that took the items that somebody asked for; 0: not known, or none */
     char *text;
     size_t bytes;
+    bool by_operator;
+    bool is_vague;           /* what members know of wishes and loads is not: chunks of an earlier one were deleted */
+    uint64_t writer;         /* the life of the member that wrote it; 0: not known */
+    const dv_wishes *wishes; /* of this plan or, if its root has none, of the last one that had them; NULL: none */
+    const dv_loads *loads;   /* likewise, while the items are the same */
 } sim_plan_version;
 
 /* A child of the root. */
@@ -84,13 +91,14 @@ struct sim_plans_truth {
     int64_t spoiled_at, newer_at; /* by an administrator */
     bool chunks_spoiled;          /* some may be missing, and plans that name them cannot be read */
     struct sim_handovers *handovers;
-    struct sim_past *past; /* NULL: nothing of it yet */
+    struct sim_operator *hand; /* operator.h */
+    struct sim_past *past;     /* NULL: nothing of it yet */
 };
 
 /* Returns the plan that stands there now, or NULL. */
 const sim_plan_version *sim_plan_now(const sim_world *w);
 const sim_plan_version *sim_plan_at(const sim_world *w, int64_t mzxid);
-/* Members, owners, items, tag and options. */
+/* Members, owners, items, tag, options, loads and wishes. */
 bool sim_plans_equal(const dv_plan *a, const dv_plan *b);
 /* Returns whether the node was in the party as that zxid left it. */
 bool sim_party_node_lived(const sim_party_node *p, int64_t zxid);
@@ -103,6 +111,12 @@ const sim_party_node *sim_party_node_successor(const sim_world *w, const sim_par
 bool sim_party_node_fenced(const sim_world *w, const sim_party_node *p, int64_t zxid);
 /* The least level of those that are in the party as of that zxid. */
 int sim_party_level(const sim_world *w, int64_t zxid);
+
+/* Returns whether nothing is left to be written after that plan, by the party as it is, and these events. */
+bool sim_plan_nothing_to_write(const sim_world *w, const dv_plan *plan, const dv_plan_events *events, char *text,
+                               size_t bytes);
+/* Has an administrator set the root. */
+void sim_plans_put_root(sim_world *w, const char *text, size_t bytes);
 
 /* ---- check_plan_writes.c: what a member wrote ---- */
 void sim_plan_check_written(sim_world *w, const sim_plan_version *before, const sim_plan_version *v);
@@ -120,6 +134,9 @@ void sim_plan_note_life(sim_world *w, sim_party_node *p);
 /* Finds out when the life of its member began: with the first of its nodes. */
 void sim_plan_begin_of_life(const struct sim_plans_truth *t, const sim_party_node *p, int64_t *zxid, int64_t *ms);
 void sim_plan_note_requests(sim_member *m);
+void sim_plan_note_weight_request(sim_world *w, const char *name, uint32_t weight);
+/* Returns the plan that it was computed from, as it says; NULL: that is not known. */
+const sim_plan_version *sim_plan_made_from(const struct sim_plans_truth *t, const sim_plan_version *v);
 void sim_plan_note_configured(sim_world *w, const sim_plan_version *v);
 void sim_plan_note_asked(const sim_world *w, sim_plan_version *v);
 void sim_plan_check_agreement(sim_world *w, const sim_plan_version *v);

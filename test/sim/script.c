@@ -61,6 +61,8 @@ static const struct {
     [SIM_RESTORE_PLAN] = {"restore-plan", {1, 1, 1, 1, 1}},
     [SIM_NEWER_PLAN] = {"newer-plan", {1, 0, 1, 1, 1}},
     [SIM_STALL] = {"stall-namesake", {0, 0, 0, 0, 0}},
+    [SIM_ASK] = {"operator-asks", {0, 0, 0, 0, 0}},
+    [SIM_OLDER_ROOT] = {"older-plan", {0, 0, 0, 0, 0}},
 };
 
 const char *sim_kind_name(sim_kind kind) {
@@ -169,6 +171,37 @@ static void draw_namesakes(sim_script *s) {
     }
 }
 
+/* Times in which nothing happens, so that loads are told, items move for them, and may move again. */
+static void draw_calm(sim_script *s, sim_random *r) {
+    enum { CALMS = 3, LEAST_MS = 140000, MOST_MS = 450000, MORE_ITEMS = 6 };
+    if (s->items < MORE_ITEMS) s->items += MORE_ITEMS;
+    s->tick_ms = 2000; /* Sessions that are beaten for slowly make long histories short. */
+    s->timeout_ms = sim_between(r, 10000, 30000);
+    for (int n = 0; n < CALMS; n++) {
+        size_t from = (size_t)sim_between(r, 5, (int64_t)s->count - 1);
+        int64_t calm_ms = sim_between(r, LEAST_MS, MOST_MS);
+        for (size_t i = from; i < s->count; i++) s->events[i].at_ms += calm_ms;
+    }
+}
+
+/* An operator, and loads, which take minutes to count; likewise. */
+static void draw_operated(sim_script *s) {
+    enum { OPERATED_PERCENT = 12, ASK_PERCENT = 14, OLDER_PERCENT = 2 };
+    sim_random random = sim_random_of(s->seed, 21), *r = &random;
+    if (!sim_chance(r, OPERATED_PERCENT)) return;
+    s->operated = true;
+    s->loads = sim_chance(r, 50);
+    s->tags = sim_chance(r, 40);
+    s->caps = sim_chance(r, 30);
+    s->older = sim_chance(r, 35);
+    for (size_t i = 3; i < s->count; i++) {
+        uint32_t at = sim_below(r, 100);
+        if (at < ASK_PERCENT) s->events[i].kind = SIM_ASK;
+        else if (s->older && at < ASK_PERCENT + OLDER_PERCENT) s->events[i].kind = SIM_OLDER_ROOT;
+    }
+    if (s->loads) draw_calm(s, r);
+}
+
 void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_share kazoo, sim_theme theme) {
     sim_random random = sim_random_of(seed, 1), *r = &random;
     memset(s, 0, offsetof(sim_script, events));
@@ -218,6 +251,7 @@ void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_share kazoo, sim_th
         at_ms += sim_chance(r, 10) ? sim_between(r, 0, 6 * gap_ms) : sim_between(r, 0, 3 * gap_ms / 2);
     }
     if (theme == SIM_OF_PLANS) draw_namesakes(s);
+    if (theme == SIM_OF_PLANS) draw_operated(s);
 }
 
 void sim_script_print(const sim_script *s) {
@@ -234,14 +268,16 @@ void sim_script_print(const sim_script *s) {
                s->limits[1], (long long)s->hold_ms, s->partitioners ? ", partitioners beside" : "",
                s->sequence_ends ? ", sequence numbers end" : "", s->kazoo_claims ? ", kazoo beside" : "");
     if (s->theme == SIM_OF_PLANS)
-        printf(
-            "plans%s%s%s%s%s%s%s, %zu moves at a time, rounds up to %lld ms, absences up to %lld ms, roots up to %zu "
-            "bytes, "
-            "chunks of %zu\n",
-            s->lower ? ", members of lower levels" : "", s->statics ? ", static members" : "",
-            s->namesakes ? ", namesakes" : "", s->weights ? ", weights" : "", s->zones ? ", zones" : "",
-            s->deploys ? ", deploys" : "", s->spoils ? ", spoilt" : "", s->max_moves, (long long)s->round_timeout_ms,
-            (long long)s->rejoin_delay_max_ms, s->plan_sizes.inline_root_bytes, s->plan_sizes.chunk_bytes);
+        printf("plans%s%s%s%s%s%s%s%s%s%s%s%s, %zu moves at a time, rounds up to %lld ms, absences up to %lld ms, "
+               "roots up to %zu "
+               "bytes, "
+               "chunks of %zu\n",
+               s->lower ? ", members of lower levels" : "", s->statics ? ", static members" : "",
+               s->namesakes ? ", namesakes" : "", s->weights ? ", weights" : "", s->zones ? ", zones" : "",
+               s->deploys ? ", deploys" : "", s->spoils ? ", spoilt" : "", s->operated ? ", an operator" : "",
+               s->loads ? ", loads" : "", s->tags ? ", tags" : "", s->caps ? ", caps" : "",
+               s->older ? ", older members" : "", s->max_moves, (long long)s->round_timeout_ms,
+               (long long)s->rejoin_delay_max_ms, s->plan_sizes.inline_root_bytes, s->plan_sizes.chunk_bytes);
     if (s->theme == SIM_OF_SERVICES)
         printf("ttl up to %lld ms%s\n", (long long)s->ttl_ms, s->wall_clocks ? ", wrong clocks of servers" : "");
 }

@@ -64,7 +64,9 @@ typedef enum {
     SIM_SPOIL_PLAN,
     SIM_RESTORE_PLAN,
     SIM_NEWER_PLAN,
-    SIM_STALL, /* a static member is stopped beyond its session; not drawn as the others are */
+    SIM_STALL,      /* a static member is stopped beyond its session; not drawn as the others are, nor are the next */
+    SIM_ASK,        /* the operator asks for something */
+    SIM_OLDER_ROOT, /* an older release writes the plan, without wishes and loads */
     SIM_KINDS,
     SIM_KINDS_OF_POOLS = SIM_ACQUIRE_WAIT,  /* the first that only histories of locks have */
     SIM_KINDS_OF_LOCKS = SIM_SERVICES_LOOK, /* and of registries */
@@ -116,6 +118,8 @@ typedef struct {
     bool lower;       /* members that go by rules of names */
     size_t namesakes; /* so many identifiers for all static members; 0: mostly each has its own */
     bool statics, weights, zones, deploys, spoils;
+    bool operated;                 /* there is an operator, */
+    bool loads, tags, caps, older; /* and members that tell loads, have tags or caps, are of an older release */
     size_t max_moves;
     int64_t round_timeout_ms, rejoin_delay_max_ms;
     dv_plan_sizes plan_sizes; /* by which plans are cut */

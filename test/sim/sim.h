@@ -37,7 +37,7 @@ typedef struct {
 
 /* An owner of an item; they stand in the order in which they came. */
 typedef struct {
-    int64_t token, session;
+    int64_t token, session, at_ms; /* since when */
 } sim_owner;
 
 typedef struct {
@@ -190,8 +190,10 @@ struct sim_member {
     sim_random claim_random;
     sim_kazoo_claim *kazoo_claim; /* instead of all others */
     sim_kazoo_belief kazoo_belief;
-    sim_services *services; /* its registry: services.c */
-    sim_watch *watch;       /* its death watch: watches.c; NULL: none */
+    sim_services *services;     /* its registry: services.c */
+    bool is_older, tells_loads; /* by name it knows no loads and wishes; its user tells the loads of its items, */
+    int64_t loads_at;           /* the next time then */
+    sim_watch *watch;           /* its death watch: watches.c; NULL: none */
     int64_t last_paused;
     int64_t opened_zxid; /* the last transaction when its client was opened */
 };
@@ -254,6 +256,7 @@ struct sim_world {
     bool last_blow;
     bool plan_trap, newer_trap; /* as soon as somebody is about to write a plan it is deleted; a later one comes */
     bool healed, over;
+    int64_t loads_since;                   /* since when they stand still; 0: they do not */
     int64_t quiet_since, foreign_at;       /* the last change of members; the last foreign deletion */
     int64_t given_up_at;                   /* a member parted with a session last, by its clock or its servers' */
     int64_t settle_max_ms, timeout_max_ms; /* the longest of all members, ever */
@@ -452,7 +455,7 @@ void sim_plans_trap(sim_world *w);
 bool sim_plans_last_blow(sim_world *w);
 
 /* ---- truth_plans.c, check_plans.c ---- */
-enum { SIM_NOBODY = 1000, SIM_NOT_DEALT };
+enum { SIM_NOBODY = 1000, SIM_NOT_DEALT, SIM_OWNERLESS };
 void sim_plans_truth_new(sim_world *w);
 void sim_plans_truth_free(sim_world *w);
 /* Returns whether it is an affair of the plan's. */
@@ -466,7 +469,8 @@ bool sim_plan_in_force(const sim_world *w);
 bool sim_is_fenced(const sim_member *m);
 /* After the faults: whether nothing is left to be written, and all follow what stands there. */
 bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes);
-/* The slot of the member whose item it is by the plan; SIM_NOBODY, SIM_NOT_DEALT. */
+/* The slot of the member whose item it is by the plan; SIM_NOBODY, SIM_NOT_DEALT; SIM_OWNERLESS: rules leave it without
+ * an owner. */
 size_t sim_plan_owner(const sim_world *w, size_t item);
 int64_t sim_plans_bound_ms(const sim_world *w);
 /* Returns until when a plan of a later release is respected. 0: there was none. */

@@ -58,7 +58,7 @@ static void count_ephemeral(sim_truth *truth, const divvy_testing_transaction *t
 
 /* ---- queues ---- */
 
-static void find_first(sim_queue *q) {
+static void find_first(sim_queue *q, int64_t at_ms) {
     const sim_node *first = NULL;
     for (size_t i = 0; i < q->count; i++) {
         const sim_node *n = &q->nodes[i];
@@ -69,7 +69,7 @@ static void find_first(sim_queue *q) {
     q->first = token;
     if (!first) return;
     q->owners = grown(q->owners, q->owner_count, &q->owner_room, sizeof *q->owners);
-    q->owners[q->owner_count++] = (sim_owner){first->czxid, first->session};
+    q->owners[q->owner_count++] = (sim_owner){first->czxid, first->session, at_ms};
 }
 
 static sim_node make_node(const divvy_testing_transaction *t, const char *name) {
@@ -101,7 +101,7 @@ static void apply_node(sim_world *w, const divvy_testing_transaction *t, bool cr
         } else {
             take_out(q->nodes, &q->count, name);
         }
-        find_first(q);
+        find_first(q, t->at_ms);
     } else if (strncmp(t->path, party_path, sizeof party_path - 1) == 0) {
         name = t->path + sizeof party_path - 1;
         if (created) {

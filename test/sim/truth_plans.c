@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "handovers.h"
+#include "operator.h"
 #include "testing/ensemble.h"
 #include "znode/path.h"
 
@@ -26,10 +27,12 @@ void sim_plans_truth_new(sim_world *w) {
     if (!w->plans_truth) abort();
     w->plans_truth->handovers = calloc(1, sizeof *w->plans_truth->handovers);
     if (!w->plans_truth->handovers) abort();
+    sim_operator_new(w);
 }
 
 void sim_plans_truth_free(sim_world *w) {
     struct sim_plans_truth *t = truth_of(w);
+    sim_operator_free(w);
     for (size_t i = 0; i < t->count; i++) {
         dv_plan_free(t->versions[i].plan);
         free(t->versions[i].text);
@@ -68,7 +71,8 @@ bool sim_plans_equal(const dv_plan *a, const dv_plan *b) {
     bool same = dv_plan_set_equal(a->set, b->set) && a->member_count == b->member_count &&
                 memcmp(a->owners, b->owners, a->set->count * sizeof *a->owners) == 0 &&
                 a->header.tag == b->header.tag && a->header.asked == b->header.asked && x->max_moves == y->max_moves &&
-                x->round_timeout_ms == y->round_timeout_ms;
+                x->round_timeout_ms == y->round_timeout_ms && a->header.is_balanced == b->header.is_balanced &&
+                dv_loads_equal(a->loads, b->loads) && dv_wishes_equal(a->wishes, b->wishes);
     for (size_t m = 0; same && m < a->member_count; m++) {
         same = dv_plan_member_equal(&a->members[m], &b->members[m]);
     }
@@ -200,7 +204,8 @@ static bool names_chunk(const dv_plan_part *part, const char *name) {
 static bool root_names(const sim_plan_version *v, const char *name) {
     dv_plan_root root;
     if (dv_plan_root_parse(&root, v->text, v->bytes, NULL) != 0) return false;
-    bool named = names_chunk(&root.items, name) || names_chunk(&root.base, name);
+    bool named = names_chunk(&root.items, name) || names_chunk(&root.base, name) || names_chunk(&root.loads, name) ||
+                 names_chunk(&root.wishes, name);
     for (size_t d = 0; d < root.delta_count; d++) named |= names_chunk(&root.deltas[d].part, name);
     dv_plan_root_clear(&root);
     return named;
@@ -288,6 +293,25 @@ static int take_base(struct sim_plans_truth *t, const dv_plan_root *root, dv_pla
     return error;
 }
 
+/* Loads and wishes, where the root has them. */
+static int take_parts(struct sim_plans_truth *t, const dv_plan_root *root, dv_plan *plan, dv_plan_fault *fault) {
+    size_t bytes;
+    int error = 0;
+    if (dv_plan_part_is_there(&root->loads)) {
+        char *text = gather(t, &root->loads, &bytes);
+        fault->why = "lacks a chunk of the loads";
+        error = text ? dv_loads_parse(&plan->loads, root->set_count, text, bytes, fault) : DIVVY_EPROTO;
+        free(text);
+    }
+    if (!error && dv_plan_part_is_there(&root->wishes)) {
+        char *text = gather(t, &root->wishes, &bytes);
+        fault->why = "lacks a chunk of the wishes";
+        error = text ? dv_wishes_parse(&plan->wishes, text, bytes, fault) : DIVVY_EPROTO;
+        free(text);
+    }
+    return error;
+}
+
 static int read_plan(struct sim_plans_truth *t, const char *text, size_t bytes, dv_plan **out, dv_plan_fault *fault) {
     dv_plan_root root;
     *out = NULL;
@@ -301,6 +325,7 @@ static int read_plan(struct sim_plans_truth *t, const char *text, size_t bytes, 
         error = delta ? dv_plan_apply(*out, delta, delta_bytes, fault) : DIVVY_EPROTO;
         free(delta);
     }
+    if (!error) error = take_parts(t, &root, *out, fault);
     if (!error) error = dv_plan_complete(*out, &root, fault);
     dv_plan_root_clear(&root);
     if (error) {
@@ -343,6 +368,20 @@ static void look_again(struct sim_plans_truth *t, sim_plan_version *v) {
     v->now_broken = error != 0;
 }
 
+static void trace_parts(sim_world *w, const dv_plan *plan) {
+    dv_plan_text text;
+    if (plan->wishes && dv_wishes_print(&text, plan->wishes) == 0) {
+        sim_trace(w, "       wishes%s: %.*s", plan->header.is_balanced ? "" : ", not in force", (int)text.count,
+                  text.bytes);
+        free(text.bytes);
+    }
+    if (plan->loads && dv_loads_print(&text, plan->loads) == 0) {
+        sim_trace(w, "       loads%s: %.*s", plan->header.is_balanced ? "" : ", not in force", (int)text.count,
+                  text.bytes);
+        free(text.bytes);
+    }
+}
+
 static void trace_plan(sim_world *w, const sim_plan_version *v) {
     char text[600] = "";
     size_t used = 0;
@@ -363,6 +402,16 @@ static void trace_plan(sim_world *w, const sim_plan_version *v) {
             (size_t)snprintf(text + used, sizeof text - used, " %d", atoi(v->plan->set->names[v->plan->moved[i]] + 5));
     sim_trace(w, "       generation %llu, %s, party 0x%llx: %s", (unsigned long long)v->header.generation,
               dv_plan_reason_text(v->header.reason), (unsigned long long)v->header.pzxid, text);
+    trace_parts(w, v->plan);
+}
+
+/* Returns the life of the partitioner that has the session; 0: none has. */
+static uint64_t life_of(const sim_world *w, int64_t session) {
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        if (m->phase != SIM_ABSENT && m->partitioner && divvy_client_session_id(m->client) == session) return m->life;
+    }
+    return 0;
 }
 
 static void note_root(sim_world *w, const divvy_testing_transaction *tx, const dv_mem_step *step) {
@@ -370,7 +419,11 @@ static void note_root(sim_world *w, const divvy_testing_transaction *tx, const d
     sim_plan_version *before = t->present && t->count ? &t->versions[t->count - 1] : NULL;
     if (before) look_again(t, before);
     bool foreign = sim_is_admin(w, tx->session_id);
-    sim_plan_version v = {.mzxid = tx->zxid, .at_ms = tx->at_ms, .foreign = foreign};
+    sim_plan_version v = {.mzxid = tx->zxid,
+                          .at_ms = tx->at_ms,
+                          .foreign = foreign,
+                          .by_operator = sim_is_operator(w, tx->session_id),
+                          .writer = life_of(w, tx->session_id)};
     v.bytes = step->data ? step->data->bytes : 0;
     v.text = malloc(v.bytes + 1);
     if (!v.text) abort();
@@ -381,6 +434,7 @@ static void note_root(sim_world *w, const divvy_testing_transaction *tx, const d
     if (v.plan) v.plan->mzxid = v.mzxid;
     v.newer = error == DIVVY_EUNSUPPORTED;
     trace_plan(w, &v);
+    sim_wishes_note(&v, t->count ? &t->versions[t->count - 1] : NULL, t->chunks_spoiled);
     if (foreign) {
         if (v.newer) t->newer_at = w->now_ms;
         t->spoiled_at = w->now_ms;
@@ -415,6 +469,7 @@ const dv_mem_step *sim_plan_step_of(const sim_world *w, const char *path, dv_mem
 bool sim_plans_transaction(sim_world *w, const divvy_testing_transaction *tx) {
     if (!tx->path) return false;
     sim_notes_transaction(w, tx);
+    sim_loads_transaction(w, tx);
     sim_history_note_written(w, tx);
     bool set = tx->kind == DIVVY_TESTING_SET, created = tx->kind == DIVVY_TESTING_CREATE;
     const dv_mem_step *step = set       ? sim_plan_step_of(w, tx->path, DV_MEM_TXN_SET)

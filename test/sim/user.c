@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "handovers.h"
+#include "operator.h"
 
 static size_t item_of_name(const sim_world *w, const char *name) {
     size_t item = 0;
@@ -339,6 +340,7 @@ void sim_user_act(sim_member *m) {
     if (m->partitioner && m->phase == SIM_RUNS) {
         write_somewhere(m);
         if (!has_callbacks(m) && !m->failing) poll(m);
+        if (m->partitioner && !m->failing) sim_loads_tell(m);
         bool says =
             m->user.prepares == SIM_PREPARED_LATER || (m->user.prepares == SIM_PREPARED_AT_ONCE && !has_callbacks(m));
         if (m->partitioner && says) say_prepared(m);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "operator.h"
 #include "watches.h"
 
 enum { STEPS_MAX = 20000000 };
@@ -134,6 +135,7 @@ static void end(sim_world *w) {
         if (w->members[i].phase != SIM_ABSENT) sim_member_close(&w->members[i]);
     }
     sim_watches_free(w);
+    sim_operator_close(w);
     sim_admin_close(w);
     divvy_testing_ensemble_destroy(w->ensemble);
     sim_truth_free(&w->truth);
@@ -173,6 +175,7 @@ void sim_step(sim_world *w, int64_t until_ms) {
     if (++w->steps > STEPS_MAX) sim_violate(w, "end", "the history does not end");
     sim_check_step(w);
     sim_traps(w);
+    sim_operator_step(w);
     sim_watches_step(w);
     if (w->now_ms >= undo_ms) sim_undo_due(w);
     if (w->now_ms >= act_ms) {
