@@ -1,4 +1,5 @@
 /* The operator's calls, on pools of members that follow plans. SPDX-License-Identifier: Apache-2.0 */
+#include "pool/errand.h"
 #include "pool_place.h"
 
 static int set_weight(place *p, const char *whose, int64_t weight) {
@@ -264,4 +265,33 @@ TEST(test_inside_callback) {
     assert_int_equal(error_inside, DIVVY_EDEADLK);
     divvy_client_close(client);
     place_close(&p);
+}
+
+static void on_done(void *owner, int64_t now) {
+    (void)now;
+    *(bool *)owner = true;
+}
+
+/* A member that dies while we ask for its weight, and comes again under its name, is the one that is meant. */
+TEST(test_comes_again) {
+    for (int64_t after_ms = 0; after_ms < 16; after_ms++) {
+        place p;
+        bool done = false;
+        const dv_ask ask = {.kind = DV_ASK_WEIGHT, .name = "member-1", .weight = 0};
+        place_open(&p, 3);
+        assert_int_equal(divvy_client_wait_connected(p.client, 1000), 0);
+        assert_int_equal(dv_client_enter(p.client), 0);
+        dv_errand *e = dv_errand_start(p.client, "/pool", "/pool", &ask, on_done, &done);
+        dv_client_unlock(p.client);
+        divvy_testing_run(p.pool.ensemble, after_ms);
+        crash(&p.pool, 1);
+        add(&p.pool, 1, NULL);
+        for (int n = 0; n < 1000 && !done; n++) divvy_testing_run(p.pool.ensemble, 10);
+        assert_true(done);
+        assert_int_equal(e->result.error, 0);
+        assert_int_equal(dv_client_enter(p.client), 0);
+        dv_errand_drop(e);
+        dv_client_unlock(p.client);
+        place_close(&p);
+    }
 }
