@@ -1,5 +1,4 @@
-"""The operator's hand: what a program asks of a pool that others are the members of. SPDX-License-Identifier: Apache-2.0
-"""
+"""The operator's hand: requests of a program to a pool that others are in. SPDX-License-Identifier: Apache-2.0"""
 from __future__ import annotations
 
 import dataclasses
