@@ -30,6 +30,7 @@ TEST(test_wishes_are_well) {
     dv_findings f = judge(&p);
     assert_int_equal(dv_findings_of(&f, DV_DOCTOR_OK), f.count);
     assert_true(says(&f, DV_DOCTOR_OK, "wishes", "in force: 1 pinned, 0 moved, 1 paused"));
+    assert_true(says(&f, DV_DOCTOR_OK, "items", "1 of 2 have the owner that they should, and nobody is to have"));
     dv_findings_clear(&f);
     p.scene.doctor.status.read_at_ms += SECOND_MS;
     f = judge(&p);

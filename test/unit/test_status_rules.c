@@ -93,6 +93,7 @@ static void give_tags(pool *p, size_t member, const char *tags, uint32_t cap) {
 
 static void match(pool *p) {
     for (size_t i = 0; i < MEMBERS; i++) p->members[i].releasing = 0, p->members[i].entry = NULL;
+    for (size_t i = 0; i < ITEMS; i++) p->items[i].planned = NULL;
     dv_status_plan_clear(&p->status);
     assert_int_equal(dv_status_plan_match(&p->status), 0);
 }

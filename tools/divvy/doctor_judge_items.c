@@ -261,6 +261,17 @@ static void judge_denied(const dv_doctor *d, dv_findings *f) {
     dv_finding_todo(finding, "give the pool's credentials: --auth-file FILE");
 }
 
+/* Returns how many items nobody is to have, as other findings or an operator say. */
+static size_t without_owner(const dv_doctor *d, const dv_plan *plan) {
+    size_t count = 0;
+    for (size_t i = 0; plan && d->status.rules.any && i < d->status.item_count; i++) {
+        const dv_status_item *item = &d->status.items[i];
+        int64_t number = item->head ? -1 : number_of(plan, item->name);
+        count += number >= 0 && dv_doctor_rules_tell(d, (size_t)number);
+    }
+    return count;
+}
+
 void dv_doctor_judge_items(const dv_doctor *d, dv_findings *f) {
     size_t before = f->count;
     if (d->pool_error || !d->status.found) return;
@@ -275,6 +286,10 @@ void dv_doctor_judge_items(const dv_doctor *d, dv_findings *f) {
         judge_named(d, f);
     }
     if (f->count > before || d->status.item_count == 0 || d->status.member_count == 0) return;
-    dv_finding_what(dv_findings_add(f, DV_DOCTOR_OK, "items", d->path), "all %zu have the owner that they should",
-                    d->status.item_count);
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_OK, "items", d->path);
+    size_t owned = d->status.item_count - without_owner(d, plan);
+    if (owned == d->status.item_count) dv_finding_what(finding, "all %zu have the owner that they should", owned);
+    else
+        dv_finding_what(finding, "%zu of %zu have the owner that they should, and nobody is to have the rest", owned,
+                        d->status.item_count);
 }

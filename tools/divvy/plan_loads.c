@@ -8,19 +8,26 @@
 #include "load_lines.h"
 #include "plan_call.h"
 
-/* Reads a file to its end. *text is malloc'ed. Returns 0, or -1 with errno. */
-static int read_whole(const char *path, char **text, size_t *bytes) {
-    FILE *from = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-    FILE *to = from ? open_memstream(text, bytes) : NULL;
+/* Reads a file to its end. *text is malloc'ed. Returns 0, or an errno. */
+static int read_from(FILE *from, char **text, size_t *bytes) {
     char part[BUFSIZ];
-    int error = from && to ? 0 : errno;
+    FILE *to = open_memstream(text, bytes);
+    if (!to) return ENOMEM;
+    int error = 0;
     for (size_t count; !error && (count = fread(part, 1, sizeof part, from)) > 0;)
         if (fwrite(part, 1, count, to) != count) error = ENOMEM;
     if (!error && ferror(from)) error = errno ? errno : EIO;
-    if (to && fclose(to) != 0 && !error) error = ENOMEM;
-    if (from && from != stdin) fclose(from);
-    errno = error;
-    return error ? -1 : 0;
+    if (fclose(to) != 0 && !error) error = ENOMEM;
+    return error;
+}
+
+static int read_whole(const char *path, char **text, size_t *bytes) {
+    if (strcmp(path, "-") == 0) return read_from(stdin, text, bytes);
+    FILE *from = fopen(path, "re");
+    if (!from) return errno;
+    int error = read_from(from, text, bytes);
+    fclose(from);
+    return error;
 }
 
 /* Returns 0, or -1 when it was told what is wrong with the lines. */
@@ -44,7 +51,7 @@ int dv_plan_loads_read(double **loads, const char *path, const dv_item_list *ite
     size_t bytes = 0;
     dv_load_lines lines = {.loads = NULL};
     int error = read_whole(path, &text, &bytes);
-    if (error) dv_command_say("--loads %.300s: %s", path, strerror(errno));
+    if (error) dv_command_say("--loads %.300s: %s", path, strerror(error));
     if (!error && dv_load_lines_read(&lines, items, text, bytes) != 0) {
         dv_command_say("out of memory");
         error = -1;

@@ -172,7 +172,7 @@ static void weigh_moves(dv_forecast *f, const dv_loads *loads) {
         known += loads->classes[i] != DV_CLASS_NONE;
         sum += loads->classes[i] != DV_CLASS_NONE ? dv_class_size(loads->classes[i]) : 0;
     }
-    double mean = known > 0 ? sum / known : 0;
+    double mean = known > 0 ? sum / known : 1;
     for (size_t i = 0; i < f->item_count; i++) {
         if (f->before[i] == f->after[i] || f->before[i] == UINT32_MAX || f->after[i] == UINT32_MAX) continue;
         moved += loads->classes[i] != DV_CLASS_NONE ? dv_class_size(loads->classes[i]) : mean;
