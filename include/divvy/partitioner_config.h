@@ -126,7 +126,7 @@ typedef struct {
      * reads them counts: the pool's first. Default: 0. */
     double load_floor;
     /* The next four count where a plan decides. */
-    /** The tags of this member, which items may need, separated by commas: at most 16, each of 1 to 64 of A-Z, a-z, 0-9,
+    /** The tags of this member, which items may need, separated by commas: up to 16, each of 1 to 64 of A-Z, a-z, 0-9,
      * "_", ".", "-". NULL: none. */
     const char *tags;
     size_t item_cap; /**< this member takes at most so many items; what nobody has room for waits. 0: no limit */

@@ -109,7 +109,7 @@ typedef struct {
      * works on it until divvy_pool_resume(). A worker fails when it returns another number than 0 before it was told to
      * stop. 1 to 1000; 0, the default: no item is paused. */
     size_t quarantine_failures;
-    int64_t quarantine_window_ms; /**< default 600000, ten minutes */
+    int64_t quarantine_window_ms; /**< 0: 600000, ten minutes, the default */
     /** Tells that an item is paused, with the reason: `error` is 0. Else why it could not be: `error` is that of
      * divvy_pool_pause(), which is called again at the next failure. Runs in the thread of divvy_workers_run(). */
     void (*on_quarantine)(divvy_workers *workers, const char *item, int error, const char *why, void *user);
@@ -144,7 +144,7 @@ DIVVY_API void divvy_workers_config_init(divvy_workers_config *config, size_t si
  *   DIVVY_EINVAL   a NULL pointer, no pool or no worker, an unknown choice, a negative time or one over ten years,
  *                  failure_ends or hand_over neither 0 nor 1, `prepare` without prepare_timeout_ms of the pool,
  *                  `discard` without `prepare`, quarantine_failures over 1000 or with failure_ends, a
- *                  quarantine_window_ms of 0, a config without its INIT macro
+ *                  config without its INIT macro
  *   DIVVY_E2BIG    the pool has more items than max_threads
  *   DIVVY_ESYSTEM  no descriptor could be had
  *   DIVVY_ENOMEM   an allocation failed

@@ -82,8 +82,6 @@ static int check_times(const divvy_client *client, const divvy_workers_config *c
     if (!error) error = check_time(client, "backoff_max_ms", c->backoff_max_ms);
     if (!error) error = check_time(client, "finish_timeout_ms", c->finish_timeout_ms);
     if (!error) error = check_time(client, "quarantine_window_ms", c->quarantine_window_ms);
-    if (!error && c->quarantine_window_ms == 0)
-        error = dv_fail(client, DIVVY_EINVAL, "workers: quarantine_window_ms is 0");
     return error;
 }
 
@@ -107,6 +105,7 @@ static int configure(divvy_workers *w, const divvy_workers_config *config) {
         return dv_fail(w->client, DIVVY_EINVAL, "workers: the config is not of DIVVY_WORKERS_CONFIG_INIT");
     const divvy_workers_config *c = &w->config;
     if (c->max_threads == 0) w->config.max_threads = defaults.max_threads;
+    if (c->quarantine_window_ms == 0) w->config.quarantine_window_ms = defaults.quarantine_window_ms;
     if (!c->pool || !c->worker) return dv_fail(w->client, DIVVY_EINVAL, "workers: no %s", c->pool ? "worker" : "pool");
     if (c->discard && !c->prepare) return dv_fail(w->client, DIVVY_EINVAL, "workers: discard without prepare");
     if (dv_config_copy(&w->pool, sizeof w->pool, &pool_defaults, c->pool))

@@ -266,7 +266,7 @@ TEST(test_begins_in_a_round) {
     pool_close(&l);
 }
 
-/* Members of which each has one item at the most are told of no heavy one. */
+/* Members that have one item each, at the most, are told of no heavy one. */
 TEST(test_few_items) {
     pool l;
     be_even();

@@ -106,7 +106,6 @@ TEST(test_refused) {
         int failure_ends;
         const char *message;
     } rows[] = {{1001, 1000, 0, "quarantine_failures is 1001"},
-                {1, 0, 0, "quarantine_window_ms is 0"},
                 {1, -1, 0, "quarantine_window_ms is -1"},
                 {1, 1000, 1, "with failure_ends no item is left to be quarantined"}};
     open_client(&members[0], 0);
