@@ -103,7 +103,7 @@ class Shown(Case):
         self.pool()
         done = run("doctor", "--path", self.path, "--json")
         found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}
-        for check, fragment in (("pin", f"divvy unpin --path {self.path} i1"), ("tag", "--tags ssd"),
+        for check, fragment in (("pin", f"divvy unpin --path {self.path} i1"), ("tag", f"divvy need --path {self.path} --undo i4"),
                                 ("load", "split the item"), ("paused", f"divvy resume --path {self.path} i3")):
             self.assertIn(fragment, found[check]["do"])
 

@@ -219,6 +219,27 @@ TEST(test_tags_and_caps) {
     clear(&p);
 }
 
+/* The command that undoes a need has the name that the need has: the item's own, else the longest prefix. */
+TEST(test_undo_a_need) {
+    pool p;
+    char undo[DV_RULE_BYTES];
+    set_pool(&p);
+    wish(&p, DV_WISH_NEED, "*", "hdd", "", "");
+    wish(&p, DV_WISH_NEED, "i*", "ssd", "", "");
+    wish(&p, DV_WISH_NEED, "i2", "gpu", "", "");
+    wish(&p, DV_WISH_NEED, "i3*", "tape", "", "");
+    match(&p);
+    static const char *const undone[][2] = {{"i1", "'i*'"}, {"i2", "i2"}, {"i3", "'i3*'"}, {"x", "'*'"}};
+    for (size_t i = 0; i < sizeof undone / sizeof *undone; i++) {
+        const dv_wish *need = dv_pool_rules_need(&p.status.rules, undone[i][0]);
+        assert_non_null(need);
+        assert_string_equal(need->value, dv_wishes_tag(plan_of(&p)->wishes, undone[i][0]));
+        dv_pool_rules_tell_undo(need, "/q", undo);
+        assert_string_equal(undo + strlen("divvy need --path /q --undo "), undone[i][1]);
+    }
+    clear(&p);
+}
+
 /* An item that is where its tag wants it says so. */
 TEST(test_needs_a_tag) {
     pool p;

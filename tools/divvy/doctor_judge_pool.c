@@ -215,7 +215,8 @@ static void judge_plan(const dv_doctor *d, dv_findings *f) {
         bool old = m && dv_doctor_age_ms(d, m->made_ms) > SETTLE_MS;
         dv_finding *finding = add_plan(d, f, old ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE);
         dv_finding_what(finding, "there is no plan");
-        dv_finding_why(finding, "the members have just come, or may not write one");
+        dv_finding_why(finding,
+                       "the members have just come, wait for more of them (--min-members), or may not write one");
         dv_finding_todo(finding, "see what members write to standard error");
     }
 }

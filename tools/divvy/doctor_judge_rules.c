@@ -44,13 +44,15 @@ static void judge_pins(const dv_doctor *d, const dv_pool_rules *r, dv_findings *
 }
 
 static void judge_tag(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
+    char undo[DV_RULE_BYTES];
     if (!r->tag) return;
     const char *first = r->plan->set->names[r->tag_item];
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "tag", d->path);
     dv_finding_what(finding, "%zu item%s the tag %s, which no member has; the first is " NAME, r->tag_count,
                     r->tag_count == 1 ? " needs" : "s need", r->tag, first);
     dv_finding_why(finding, "nobody may take what needs a tag that it does not have");
-    dv_finding_todo(finding, "start a member with --tags %s; or let them need none: divvy need --undo", r->tag);
+    dv_pool_rules_tell_undo(dv_pool_rules_need(r, first), d->path, undo);
+    dv_finding_todo(finding, "start a member with --tags %s; or let it need none: %.450s", r->tag, undo);
 }
 
 static void judge_room(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {

@@ -40,6 +40,10 @@ static void judge_by_names(const dv_explanation *e, dv_explain_verdict *v) {
         break;
     }
     if (status->member_count == 0) say(v->now, "nobody is in the pool");
+    else if (!*v->now && status->plan && status->plan->memory.standing == DV_PLAN_MISSING)
+        say(v->now,
+            "there is no plan yet: members write the first one when enough of them are there (--min-members), and "
+            "have settled");
     else if (!*v->now) say(v->now, "there is no plan that can be followed: members deal the items out by names");
     if (status->member_count == 0) say(v->next, "the member that joins first gets it");
     else if (!owner) say(v->next, "it is owned when the party has not changed for the members' time boundary");
@@ -83,6 +87,13 @@ static const char *fate(const dv_explanation *e, const char *name, int64_t kept_
     return out;
 }
 
+/* The item waits for a member with its tag. */
+static void tell_need(const dv_explanation *e, const char *item, dv_explain_verdict *v) {
+    char undo[DV_RULE_BYTES];
+    dv_pool_rules_tell_undo(dv_pool_rules_need(&e->status->rules, item), e->status->path, undo);
+    say(v->next, "a member that comes with the tag gets it; or let it need none: %s", undo);
+}
+
 /* The plan gives it to nobody. */
 static void judge_unassigned(const dv_explanation *e, dv_explain_verdict *v) {
     const char *path = e->status->path, *item = e->status->items[0].name;
@@ -93,8 +104,7 @@ static void judge_unassigned(const dv_explanation *e, dv_explain_verdict *v) {
     if (paused)
         say(v->next, "when somebody resumes it, it goes back where it was: divvy resume --path %.300s %.300s", path,
             item);
-    else if (v->rule && strcmp(v->rule, "tag") == 0)
-        say(v->next, "a member that comes with the tag gets it; or `divvy need --undo` lets it need none");
+    else if (v->rule && strcmp(v->rule, "tag") == 0) tell_need(e, item, v);
     else if (v->rule) say(v->next, "a member that joins, or comes with a higher --cap, gets it");
     else say(v->next, "the plan that follows the next change of the members");
 }

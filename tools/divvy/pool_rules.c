@@ -72,6 +72,27 @@ const dv_wish *dv_pool_rules_hold(const dv_pool_rules *r, const char *item) {
     return found;
 }
 
+const dv_wish *dv_pool_rules_need(const dv_pool_rules *r, const char *item) {
+    const dv_wishes *wishes = r->plan->wishes;
+    const dv_wish *exact = dv_wishes_find(wishes, DV_WISH_NEED, item), *found = NULL;
+    size_t longest = 0;
+    for (size_t i = 0; !exact && wishes && i < wishes->count; i++) {
+        const dv_wish *wish = &wishes->list[i];
+        size_t bytes = strlen(wish->name);
+        bool fits = wish->kind == DV_WISH_NEED && wish->name[bytes - 1] == '*' && bytes > longest &&
+                    strncmp(wish->name, item, bytes - 1) == 0;
+        if (!fits) continue;
+        longest = bytes;
+        found = wish;
+    }
+    return exact ? exact : found;
+}
+
+void dv_pool_rules_tell_undo(const dv_wish *need, const char *path, char out[DV_RULE_BYTES]) {
+    const char *quote = strchr(need->name, '*') ? "'" : "";
+    snprintf(out, DV_RULE_BYTES, "divvy need --path %.200s --undo %s%.200s%s", path, quote, need->name, quote);
+}
+
 static bool has_any(const dv_plan *plan) {
     bool any = plan->loads || (plan->wishes && plan->wishes->count > 0);
     for (size_t n = 0; !any && n < plan->member_count; n++)

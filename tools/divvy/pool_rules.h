@@ -37,6 +37,11 @@ size_t dv_pool_rules_find(const dv_pool_rules *rules, const char *item);
 /* Returns the wish that holds an item: its pause, pin or move. NULL: none does. */
 const dv_wish *dv_pool_rules_hold(const dv_pool_rules *rules, const char *item);
 
+/* Returns the wish by which an item needs a tag: of its own name, else of the longest prefix. NULL: it needs none. */
+const dv_wish *dv_pool_rules_need(const dv_pool_rules *rules, const char *item);
+/* Writes the command that undoes a need: "divvy need --path /q --undo 'a*'". */
+void dv_pool_rules_tell_undo(const dv_wish *need, const char *path, char out[DV_RULE_BYTES]);
+
 /* Writes "paused by anna since 2026-01-31T12:00:00Z: reason", "pinned to m2 by ...", or "moved to m2 by ...". */
 void dv_pool_rules_tell(const dv_pool_rules *rules, const dv_wish *wish, char out[DV_RULE_BYTES]);
 /* Returns the identifier of the member that a pin or a move is to. */
