@@ -5,8 +5,8 @@ usage: test_command_rules.py BUILD_FOLDER [TEST...]     a TEST is a name such as
 """
 import json
 
-from command_harness import main
-from look_harness import Case, run
+from command_harness import main, wait_for
+from look_harness import Case, DivvyMember, run
 
 ITEMS = ["i%d" % number for number in range(6)]
 AT_MS = 1769860800000  # 2026-01-31T12:00:00Z
@@ -57,6 +57,24 @@ class Shown(Case):
         members = {member["identifier"]: member for member in seen["plan"]["members"]}
         self.assertEqual((members["a"]["tags"], members["a"]["cap"]), (["gpu", "hdd"], 3))
         self.assertGreater(members["b"]["share"], members["a"]["share"])
+
+    # An item that no member may take has never had a directory, and is shown all the same.
+    def test_never_owned(self):
+        items = ["q%d" % number for number in range(5)]
+        members = [DivvyMember(self.path, name, items, "--cap", "2") for name in ("a", "b")]
+        for member in members:
+            self.addCleanup(member.stop)
+
+        def seen():
+            done = run("status", "--path", self.path, "--json")
+            return json.loads(done.stdout) if done.returncode == 0 else {"unowned": None}
+        wait_for(lambda: seen()["unowned"] == 1 and len(seen()["items"]) == 5, "four items are owned")
+        self.assertEqual([item["why"] for item in seen()["items"] if not item["owner"]],
+                         ["all members are at their cap"])
+        self.assertIn("\nthe caps of all members allow 4 items, and there are 5\n", self.page("status"))
+        found = {one["check"] for one in json.loads(run("doctor", "--path", self.path, "--json").stdout)["findings"]}
+        self.assertLessEqual({"cap"}, found)
+        self.assertNotIn("unowned", found)
 
     # A member of an earlier release is named as the one that they wait for; then no item has a rule's reason.
     def test_waits(self):

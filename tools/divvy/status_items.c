@@ -10,6 +10,7 @@
 #include <divvy/divvy.h>
 
 #include "base/guid.h"
+#include "status_plan.h"
 #include "znode/path.h"
 #include "znode/sequence.h"
 
@@ -73,12 +74,22 @@ static int keep_one_of_each(dv_status *status) {
     return error;
 }
 
+/* Returns the plan whose rules may leave items without an owner, so that they never had a directory. NULL: none. */
+static const dv_plan *plan_with_rules(const dv_status *status) {
+    const dv_plan *plan = status->only_expected ? NULL : dv_status_plan(status);
+    return plan && plan->header.is_balanced ? plan : NULL;
+}
+
 static int list_items(dv_status *status, char *const *names, size_t count) {
-    size_t expected = status->expected ? status->expected->count : 0;
-    status->items = calloc(count + expected + 1, sizeof *status->items);
+    const dv_plan *plan = plan_with_rules(status);
+    size_t expected = status->expected ? status->expected->count : 0, planned = plan ? plan->set->count : 0;
+    status->items = calloc(count + expected + planned + 1, sizeof *status->items);
     int error = status->items ? 0 : DIVVY_ENOMEM;
     for (size_t i = 0; !error && i < count; i++) error = add_item(status, dv_look_name_of(names[i]), names[i]);
     for (size_t i = 0; !error && i < expected; i++) error = add_item(status, strdup(status->expected->names[i]), NULL);
+    for (size_t i = 0; !error && i < planned; i++) {
+        if (plan->owners[i] == DV_PLAN_NO_SLOT) error = add_item(status, strdup(plan->set->names[i]), NULL);
+    }
     return error ? error : keep_one_of_each(status);
 }
 

@@ -43,7 +43,7 @@ typedef struct dv_status_entry {
 typedef struct {
     char *name;
     char *node;     /* its directory's name; with slashes where kazoo nested it */
-    bool expected;  /* it is one of dv_status.expected */
+    bool expected;  /* it is one of dv_status.expected, or the plan gives it to nobody */
     bool there;     /* it has a directory */
     bool denied;    /* which may not be read */
     bool nested;    /* it was found inside another's directory */
