@@ -18,6 +18,17 @@ static const sim_party_node *self_of(const sim_member *m) {
 
 /* ---- at each step ---- */
 
+/* D48: who knows wishes and loads keeps them, though a root lacks them. */
+static void check_parts(sim_member *m, const dv_plan *plan) {
+    bool same_set = m->plan_set && m->plan_set == plan->set->hash;
+    if ((m->plan_wishes && !plan->wishes) || (m->plan_loads && same_set && !plan->loads))
+        sim_violate(m->world, "D48", "%s has forgotten the %s, which it had read", m->name,
+                    plan->wishes ? "loads" : "wishes");
+    m->plan_wishes = plan->wishes != NULL;
+    m->plan_loads = plan->loads != NULL;
+    m->plan_set = plan->set->hash;
+}
+
 /* D21, D22: what it remembers stood there, word for word; and never is an older plan followed after a newer one. */
 static void check_memory(sim_member *m, const dv_follower *f) {
     sim_world *w = m->world;
@@ -29,6 +40,7 @@ static void check_memory(sim_member *m, const dv_follower *f) {
                     (unsigned long long)m->plan_mzxid);
     m->plan_mzxid = mzxid;
     if (!plan) return;
+    check_parts(m, plan);
     const sim_plan_version *v = sim_plan_at(w, mzxid);
     if (v && !v->plan && w->plans_truth->chunks_spoiled) return; /* It has read what is there no more. */
     bool same = v && v->plan && strcmp(v->plan->header.guid, plan->header.guid) == 0 && sim_plan_is_followed(v, plan);

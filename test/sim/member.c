@@ -104,6 +104,7 @@ static void reset_seen(sim_member *m) {
     m->seen_generation = m->seen_state_id = m->release_id = 0;
     m->seen_change = m->ended = m->destroyed = m->failing = m->leaving = m->hands_over = false;
     m->plan_mzxid = m->plan_found = m->plan_standing = m->plan_rule = 0;
+    m->plan_wishes = m->plan_loads = false;
     m->seen_state = m->told_state = DIVVY_ALLOCATING;
     m->last_reason = -1;
     m->release_at = m->end_at = m->unserved_since = 0;

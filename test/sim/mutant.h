@@ -128,6 +128,29 @@
     X(first_will_stays, "a death watch is told of the first session alone")                                        \
     X(watch_at_pause, "a death watch takes a process that has stopped for one that has ended")                     \
     X(watch_without_forker, "another watch acts for a forker that was killed, and knows of no work that is left")  \
+    X(load_of_old_session, "the loads of items that were had on an earlier session are told at once")              \
+    X(report_outlives_node, "the report of a node in the party that is lost stays")                                \
+    X(load_other_unit, "loads in another unit than the pool's count as they are")                                  \
+    X(load_never_rests, "loads are read again as soon as items have moved for them")                               \
+    X(load_read_once, "a reader looks for loads once, and never again")                                            \
+    X(load_by_index, "items keep their loads by number when others come")                                          \
+    X(load_in_round, "new loads count while a round is under way")                                                 \
+    X(load_unlimited, "a step for load moves as many items as it likes")                                           \
+    X(load_giver_unknown, "the deal is not told from whom items came for load")                                    \
+    X(wishes_go_with_set, "the wishes go when the pool gets other items")                                          \
+    X(wishes_forgotten, "a reader that meets a root without wishes forgets those that it knows")                   \
+    X(move_outlives_member, "a move stays when its member has gone")                                               \
+    X(paused_is_dealt, "a paused item is taken from its owner, and dealt to another")                              \
+    X(pause_forgets_owner, "an item that is resumed does not go back to who had it")                               \
+    X(pin_to_leaver, "a pin gives its item to a member that leaves")                                               \
+    X(pin_is_counted, "a pinned item moves when others are dealt")                                                 \
+    X(empty_change_written, "a plan is written for a wish that ends as it comes")                                  \
+    X(older_is_ignored, "wishes and loads are in force though an older member is there")                           \
+    X(option_is_ignored, "the option that an operator asked for does not count")                                   \
+    X(tag_is_ignored, "an item goes to a member that lacks its tag")                                               \
+    X(cap_is_ignored, "a member gets more items than its cap")                                                     \
+    X(successor_unknown, "an operator's request stays with a member that has gone")                                \
+    X(members_not_awaited, "a pool begins with fewer members than it is to wait for")                              \
     X(listed_leaves_early, "a place that an earlier note names leaves before the note that does not")
 
 #ifdef DIVVY_MUTANTS

@@ -163,7 +163,9 @@ struct sim_member {
     bool leaving, hands_over;       /* leave() was called, and not finish(); while work went on */
     int64_t plan_mzxid, plan_found; /* of the plan in its memory, and of what it found last */
     int plan_standing;
-    uint64_t plan_checked_state; /* when its share was held against the plan last */
+    bool plan_wishes, plan_loads; /* that plan has some, */
+    uint64_t plan_set;            /* and the set with this hash */
+    uint64_t plan_checked_state;  /* when its share was held against the plan last */
     int64_t plan_checked_mzxid, plan_checked_pzxid;
     size_t plan_checked_count;
     bool plan_checked_fence;

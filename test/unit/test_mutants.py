@@ -174,11 +174,12 @@ class OnOurs(unittest.TestCase):
             self.assertIn(f"DV_MUTANT({name})", copies)
 
     # `sim-mutants --list` tells of each bug what it is, and what finds it: an invariant in the history of a seed, or a
-    # test of unit.plan_rare.
+    # test of test/unit.
     def test_each_is_described(self):
         listed = re.findall(r'^\s*X\((\w+), "(.*)"\)', (ROOT / "test/sim/mutant.h").read_text(), re.MULTILINE)
         records = (ROOT / "test/sim/mutants.c").read_text()
-        rare = (ROOT / "test/unit/test_plan_rare.c").read_text()
+        linked = re.search(r"set\(shown ([^)]*)\)", (ROOT / "test/sim/CMakeLists.txt").read_text()).group(1).split()
+        shown = "".join((ROOT / "test/sim" / path).read_text() for path in linked)
         self.assertGreater(len(listed), 100)
         for name, text in listed:
             record = rf"\[DV_MUTANT_{name}\] = "
@@ -189,7 +190,7 @@ class OnOurs(unittest.TestCase):
             seed, invariant = seeds[0]
             if tests:
                 self.assertEqual((seed, invariant), ("0", "NULL"), name)
-                self.assertIn(f"TEST({tests[0]})", rare)
+                self.assertIn(f"TEST({tests[0]})", shown)
             else:
                 self.assertGreater(int(seed), 0, f"{name} has neither a seed nor a test")
                 self.assertRegex(invariant, r'^"([A-Z][1-9][0-9]?|crash)"$', name)

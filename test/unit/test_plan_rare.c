@@ -237,3 +237,39 @@ TEST(test_leave_mark_lost) {
     assert_true(is_for_a_leave(&l));
     pool_close(&l);
 }
+
+/* ---- a report of loads ---- */
+
+static void tell_loads(const pool *l, const member *m) {
+    for (size_t i = 0; i < l->count; i++)
+        assert_int_equal(divvy_partitioner_set_load(m->partitioner, l->items[i], 1), 0);
+}
+
+/* D46: somebody deletes a member's node in the party, and the member makes another. Its report goes with the old one:
+ * there is one report, of the name that its member has now. Mutant report_outlives_node. */
+TEST(test_report_outlives_node) {
+    enum { AUDIT_MS = 70000 };
+    char path[256];
+    pool l;
+    pool_open(&l, 4);
+    member *m = add(&l, 0, NULL);
+    settle(&l);
+    tell_loads(&l, m);
+    divvy_testing_run(l.ensemble, AUDIT_MS);
+    divvy_strings *nodes = divvy_testing_children(l.ensemble, "/pool/party");
+    snprintf(path, sizeof path, "/pool/party/%s", divvy_strings_get(nodes, 0));
+    divvy_strings_free(nodes);
+    assert_int_equal(divvy_testing_remove(l.ensemble, path), 0);
+    divvy_testing_run(l.ensemble, AUDIT_MS);
+    tell_loads(&l, m);
+    divvy_testing_run(l.ensemble, AUDIT_MS);
+    nodes = divvy_testing_children(l.ensemble, "/pool/party");
+    divvy_strings *reports = divvy_testing_children(l.ensemble, "/pool/loads");
+    assert_int_equal(divvy_strings_count(nodes), 1);
+    assert_int_equal(divvy_strings_count(reports), 1);
+    assert_string_not_equal(divvy_strings_get(nodes, 0), path + sizeof "/pool/party");
+    assert_string_equal(divvy_strings_get(reports, 0), divvy_strings_get(nodes, 0));
+    divvy_strings_free(nodes);
+    divvy_strings_free(reports);
+    pool_close(&l);
+}

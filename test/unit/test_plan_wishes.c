@@ -1,6 +1,8 @@
 /* Tests of what an operator asks of a plan: docs/protocol.md, D48. SPDX-License-Identifier: Apache-2.0 */
 #include "plan_wishes_fixture.h"
 
+enum { ITEM_BYTES = 32 };
+
 /* A pinned item goes to the member with that identifier at once, stays there whatever else is dealt, and the others
  * are even without it. Without the pin all are even. */
 TEST(test_pin) {
@@ -81,6 +83,30 @@ TEST(test_pause) {
     assert_string_equal(owner_of(4), before);
     assert_int_equal(moves_of(w.before, w.plan), 0);
     world_end(&w);
+}
+
+static size_t first_item_of(const char *key) {
+    size_t item = 0;
+    while (strcmp(owner_of(item), key) != 0) item++;
+    return item;
+}
+
+/* It goes back also where the counts alone would let either have it: one item of each of two members is paused, and
+ * one of these is resumed. */
+TEST(test_resume) {
+    static const char *const keys[] = {"n0001", "n0002"};
+    for (int first = 0; first < 2; first++) {
+        pool(2, 8);
+        char names[2][ITEM_BYTES];
+        for (int m = 0; m < 2; m++) {
+            strcpy(names[m], w.plan->set->names[first_item_of(keys[m])]);
+            assert_int_equal(ask_for(DV_WISH_PAUSE, names[m], "", false), DV_PLAN_NEXT);
+        }
+        assert_int_equal(ask_for(DV_WISH_PAUSE, names[first], "", true), DV_PLAN_NEXT);
+        assert_int_equal(load_named(w.plan, keys[first]), 4);
+        assert_int_equal(load_named(w.plan, keys[1 - first]), 3);
+        world_end(&w);
+    }
 }
 
 /* While a member of an older release is there wishes wait, and none is lost; then they are in force again. */
