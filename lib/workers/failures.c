@@ -56,7 +56,8 @@ static failing *add(dv_failures *failures, const char *item) {
         release(f);
         return NULL;
     }
-    return failures->all[failures->count++] = f;
+    failures->all[failures->count++] = f;
+    return f;
 }
 
 int dv_failures_note(dv_failures *failures, const char *item, int64_t now_ms, bool *too_many) {

@@ -67,7 +67,8 @@ static pausing *add(divvy_workers *w, const char *item) {
     memcpy(one->item, item, bytes);
     one->workers = w;
     one->next = w->pausing;
-    return w->pausing = one;
+    w->pausing = one;
+    return one;
 }
 
 static void join(pausing *one) {

@@ -3,11 +3,12 @@
 
 usage: test_command_balance.py BUILD_FOLDER [TEST...]     a TEST is a name such as LoadCommand.test_once
 """
+import json
 import os
 
 from kazoo.recipe.partitioner import SetPartitioner
 
-from command_harness import NOWHERE, Setting, alive, main, wait_for
+from command_harness import NOWHERE, Setting, alive, children, main, wait_for
 from partition_harness import run
 from supervise_harness import Case
 
@@ -121,6 +122,89 @@ class LoadCommand(Case):
         wait_for(lambda: not any(map(alive, pids)), "they are gone", pids)
 
 
+# Uses 0.3 of a core, by children that come and go between two looks.
+BURNER = """
+import os, time
+begun, spent = time.monotonic(), 0.0
+while True:
+    due = 0.3 * (time.monotonic() - begun) - spent
+    if due > 0.02:
+        if os.fork() == 0:
+            until = time.process_time() + due
+            while time.process_time() < until:
+                pass
+            os._exit(0)
+        os.wait()
+        spent += due
+    time.sleep(0.01)
+"""
+
+
+class Cpu(Case):
+    def totals(self):
+        """The classes of the loads that members have reported, 4 log2(load) + 100."""
+        nodes = children(self.path + "/loads")
+        return [json.loads(Setting.zookeeper.get(self.path + "/loads/" + node)[0])["total"] for node in nodes]
+
+    # Of two members one has an item whose command keeps a processor busy, and one an item whose command sleeps. Both
+    # tell the pool, the one more than twice what the other one does. unit.cpu_items has what counts and what does not.
+    def test_busy_and_idle(self):
+        burner = self.write("burner.py", BURNER)
+        script = '[ "$DIVVY_ITEM" = idle ] && exec sleep 1000; exec python3 "$1"'
+        members = [self.start("--identifier", name, "--balance", "cpu", "--load-interval", "1s", "--load-floor", "0.01",
+                              items=["busy", "idle"], command=["sh", "-c", script, "sh", burner])
+                   for name in ("anna", "bert")]
+        wait_for(lambda: len(self.totals()) == 2 and max(self.totals()) - min(self.totals()) > 4,
+                 "one tells more than twice what the other one tells", *members)
+        for member in members:
+            self.assertEqual(member.stop(), 0)
+
+
+class Rules(Case):
+    ITEMS = ["a", "b", "c", "d", "e", "f"]
+
+    def member(self, name, *options):
+        return self.start("--identifier", name, *options, items=self.ITEMS, command=["sleep", "1000"])
+
+    def all_owned(self, *members):
+        return sorted(item for member in members for item in member.owned()) == self.ITEMS
+
+    # A member takes no more items than its cap. The rest waits, and goes to a member that has room.
+    def test_cap(self):
+        anna = self.member("anna", "--cap", "2")
+        anna.wait(lambda me: len(me.owned()) == 2, "it has as many as it takes")
+        bert = self.member("bert")
+        wait_for(lambda: self.all_owned(anna, bert), "all items have owners", anna, bert)
+        self.assertEqual(len(anna.owned()), 2)
+        for member in (anna, bert):
+            self.assertEqual(member.stop(), 0)
+        self.assertLessEqual(max(len(line["owned"]) for line in anna.lines if line["event"] == "items"), 2)
+
+    # An item that needs a tag goes to a member that has it, and has no owner where nobody does.
+    def test_tags(self):
+        where = ["--connect", Setting.server.connect, "--path", self.path]
+        anna = self.member("anna")
+        wait_for(lambda: self.all_owned(anna), "it has all items", anna)
+        self.assertEqual(run("need", *where, "c", "gpu").returncode, 0)
+        wait_for(lambda: "c" not in anna.owned() and len(anna.owned()) == 5, "the item has no owner", anna)
+        bert = self.member("bert", "--tags", "ssd,gpu")
+        wait_for(lambda: self.all_owned(anna, bert), "all items have owners", anna, bert)
+        self.assertIn("c", bert.owned())
+        for member in (anna, bert):
+            self.assertEqual(member.stop(), 0)
+
+    # The first member waits for others before anything is dealt: it never has all items.
+    def test_min_members(self):
+        options = ["--min-members", "2", "--min-members-wait", "1h"]
+        anna = self.member("anna", *options)
+        bert = self.member("bert", *options)
+        wait_for(lambda: self.all_owned(anna, bert), "all items have owners", anna, bert)
+        for member in (anna, bert):
+            self.assertEqual(max(len(line["owned"]) for line in member.look().lines if line["event"] == "items"), 3)
+        for member in (anna, bert):
+            self.assertEqual(member.stop(), 0)
+
+
 class Quarantine(Case):
     # A worker that fails on one item of seven at whichever member.
     SCRIPT = 'echo "$2 $3" >>"$1/log"; [ "$2" = poison ] && { exec 2>/dev/null; %s; }; exec sleep 1000'
@@ -146,7 +230,8 @@ class Quarantine(Case):
     # leave, and not when others join.
     def test_poison(self):
         members = [self.member(name) for name in ("anna", "bert", "carl")]
-        self.wait_paused(members, "failed 3 times in 10 min, last: exit code 3; divvy resume gives it back")
+        self.wait_paused(members, "failed 3 times in 10 min, last: exit code 3 (to give it back: divvy resume "
+                         "--path %s poison)" % self.path)
         starts = self.starts()
         self.assertEqual(len(set(starts)), 1, starts)
         self.assertGreaterEqual(len(starts), 3)
@@ -160,6 +245,28 @@ class Quarantine(Case):
         wait_for(divided, "the others divide the other items", *members)
         wait_for(lambda: all(member.owned() for member in members), "each has some", *members)
         self.assertEqual(self.starts(), starts)
+        for member in members:
+            self.assertEqual(member.stop(), 0)
+
+    # What an operator sees of it: who has paused the item, and why. divvy resume gives it back, where it is worked on
+    # if what it holds was mended, and counted from the beginning if not.
+    def test_resume(self):
+        member = self.member("anna", how='[ -e "$1/mended" ] && exec sleep 1000; exit 3', limit="2/1h")
+        self.wait_paused([member], "failed 2 times in 1 h, last: exit code 3")
+        where = ["--connect", Setting.server.connect, "--path", self.path]
+        explained = run("explain", *where, "poison")
+        self.assertRegex(" ".join(explained.stdout.split()),
+                         "paused by anna since [^ ]*: failed 2 times in 1 h, last: exit code 3")
+        self.assertEqual(run("resume", *where, "poison").returncode, 0)
+        def is_paused_again():
+            return member.text("err").count("poison is paused: it failed 2 times in 1 h") == 2
+        wait_for(is_paused_again, "it is paused again", member)
+        self.write("mended", "")
+        count = len(member.of("started", "poison"))
+        self.assertEqual(run("resume", *where, "poison").returncode, 0)
+        wait_for(lambda: "poison" in member.owned(), "it is owned", member)
+        wait_for(lambda: len(member.of("started", "poison")) == count + 1, "it is started once more", member)
+        self.assertEqual(member.stop(), 0)
 
     # A signal that nobody sent from divvy is a failure as well, and is named.
     def test_signal(self):

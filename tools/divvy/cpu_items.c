@@ -54,7 +54,8 @@ static dv_cpu_item *add(dv_cpu_items *items, size_t place, const char *item) {
     }
     memmove((void *)&items->all[place + 1], (void *)&items->all[place], (items->count - place) * sizeof *items->all);
     items->count++;
-    return items->all[place] = one;
+    items->all[place] = one;
+    return one;
 }
 
 /* ---- commands ---- */

@@ -92,7 +92,8 @@ static void finish(pausing *one) {
     dv_quarantine *q = one->quarantine;
     const dv_errand_result *r = &one->errand->result;
     if (one->done && r->error == 0) {
-        dv_command_say("warning: --quarantine: %s is paused: it %s; divvy resume gives it back", one->item, one->why);
+        dv_command_say("warning: --quarantine: %s is paused: it %s (to give it back: divvy resume --path %s %s)",
+                       one->item, one->why, q->options->path, one->item);
         dv_failures_forget(&q->failures, one->item);
         forget(q, one);
         return;
@@ -118,7 +119,8 @@ static pausing *add(dv_quarantine *q, const char *item) {
     memcpy(one->item, item, bytes);
     one->quarantine = q;
     one->next = q->pausing;
-    return q->pausing = one;
+    q->pausing = one;
+    return one;
 }
 
 /* "failed 5 times in 10 min, last: exit code 1" */
