@@ -72,9 +72,11 @@ class Shown(Case):
         self.assertEqual([item["why"] for item in seen()["items"] if not item["owner"]],
                          ["all members are at their cap"])
         self.assertIn("\nthe caps of all members allow 4 items, and there are 5\n", self.page("status"))
-        found = {one["check"] for one in json.loads(run("doctor", "--path", self.path, "--json").stdout)["findings"]}
-        self.assertLessEqual({"cap"}, found)
+        done = run("doctor", "--path", self.path, "--json")
+        found = {one["check"]: one["what"] for one in json.loads(done.stdout)["findings"]}
+        self.assertIn("cap", found)
         self.assertNotIn("unowned", found)
+        self.assertEqual(found["items"], "4 of 5 have the owner that they should, and nobody is to have the rest")
 
     # A member of an earlier release is named as the one that they wait for; then no item has a rule's reason.
     def test_waits(self):

@@ -73,6 +73,9 @@ class Answers(ServeCase):
         self.assertEqual([served.pool()[key] for key in ("unowned", "paused", "pinned")], [3, 1, 1])
         checks = {one["check"]: one for one in served.json("/findings")["findings"]}
         self.assertIn("in force: 1 pinned, 0 moved, 1 paused", checks["wishes"]["what"])
+        found = json.loads(run("doctor", "--path", self.path, "--json").stdout)["findings"]
+        told = {one["check"]: one["what"] for one in found if one["check"] in ("wishes", "unowned", "members")}
+        self.assertEqual({check: checks[check]["what"] for check in told}, told)
 
     # Metrics tell of the members, items, moves, waiters and plan of a pool, of locks and of the registry, in both
     # formats.

@@ -261,15 +261,20 @@ static void judge_denied(const dv_doctor *d, dv_findings *f) {
     dv_finding_todo(finding, "give the pool's credentials: --auth-file FILE");
 }
 
-/* Returns how many items nobody is to have, as other findings or an operator say. */
-static size_t without_owner(const dv_doctor *d, const dv_plan *plan) {
-    size_t count = 0;
-    for (size_t i = 0; plan && d->status.rules.any && i < d->status.item_count; i++) {
-        const dv_status_item *item = &d->status.items[i];
-        int64_t number = item->head ? -1 : number_of(plan, item->name);
-        count += number >= 0 && dv_doctor_rules_tell(d, (size_t)number);
+/* Says that all is well. Items that nobody is to have, as other findings or an operator say, may have no directory. */
+static void tell_well(const dv_doctor *d, const dv_plan *plan, dv_findings *f) {
+    size_t owned = d->status.item_count, rest = 0, at = 0;
+    for (size_t i = 0; plan && d->status.rules.any && i < plan->set->count; i++) {
+        if (!dv_doctor_rules_tell(d, i) || is_owned(&d->status, &at, plan->set->names[i])) continue;
+        bool listed = at < d->status.item_count && strcmp(d->status.items[at].name, plan->set->names[i]) == 0;
+        owned -= listed;
+        rest++;
     }
-    return count;
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_OK, "items", d->path);
+    if (rest == 0) dv_finding_what(finding, "all %zu have the owner that they should", owned);
+    else
+        dv_finding_what(finding, "%zu of %zu have the owner that they should, and nobody is to have the rest", owned,
+                        owned + rest);
 }
 
 void dv_doctor_judge_items(const dv_doctor *d, dv_findings *f) {
@@ -286,10 +291,5 @@ void dv_doctor_judge_items(const dv_doctor *d, dv_findings *f) {
         judge_named(d, f);
     }
     if (f->count > before || d->status.item_count == 0 || d->status.member_count == 0) return;
-    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_OK, "items", d->path);
-    size_t owned = d->status.item_count - without_owner(d, plan);
-    if (owned == d->status.item_count) dv_finding_what(finding, "all %zu have the owner that they should", owned);
-    else
-        dv_finding_what(finding, "%zu of %zu have the owner that they should, and nobody is to have the rest", owned,
-                        d->status.item_count);
+    tell_well(d, plan, f);
 }
