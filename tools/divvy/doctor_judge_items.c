@@ -261,8 +261,8 @@ static void judge_denied(const dv_doctor *d, dv_findings *f) {
     dv_finding_todo(finding, "give the pool's credentials: --auth-file FILE");
 }
 
-/* Says that all is well. Items that nobody is to have, as other findings or an operator say, may have no directory. */
-static void tell_well(const dv_doctor *d, const dv_plan *plan, dv_findings *f) {
+/* Says that nothing is wrong. Items that nobody is to have, by other findings or an operator, may lack a directory. */
+static void tell_nothing_wrong(const dv_doctor *d, const dv_plan *plan, dv_findings *f) {
     size_t owned = d->status.item_count, rest = 0, at = 0;
     for (size_t i = 0; plan && d->status.rules.any && i < plan->set->count; i++) {
         if (!dv_doctor_rules_tell(d, i) || is_owned(&d->status, &at, plan->set->names[i])) continue;
@@ -291,5 +291,5 @@ void dv_doctor_judge_items(const dv_doctor *d, dv_findings *f) {
         judge_named(d, f);
     }
     if (f->count > before || d->status.item_count == 0 || d->status.member_count == 0) return;
-    tell_well(d, plan, f);
+    tell_nothing_wrong(d, plan, f);
 }
