@@ -7,9 +7,12 @@
 #include "assign/balance_deal.h"
 #include "divvy/error.h"
 
+/* A move for load may bring back what a hard rule took, so that there are fewer than before. */
 static void report(const dv_deal *d, size_t moves_before, dv_balance_result *result) {
-    *result = (dv_balance_result){
-        .fair_share = d->fair, .moves = d->moves, .moves_by_load = d->moves - moves_before, .heavy = d->heavy};
+    *result = (dv_balance_result){.fair_share = d->fair,
+                                  .moves = d->moves,
+                                  .moves_by_load = d->moves > moves_before ? d->moves - moves_before : 0,
+                                  .heavy = d->heavy};
     for (size_t i = 0; i < d->item_count; i++) {
         result->ownerless += d->owners[i] == DV_NO_MEMBER && !d->items[i].is_fixed;
     }

@@ -54,9 +54,20 @@ static int compare(cost a, cost b) {
     return a.by_members > b.by_members + nothing;
 }
 
+/* Returns whether an item fewer here and one more at another member would be better, if there were a path. */
+static bool would_help(const evening *e, uint32_t a) {
+    const dv_deal *d = e->d;
+    for (size_t m = 0; m < d->member_count; m++) {
+        if (m == a || d->bins[m].weight <= 0 || d->bins[m].count >= d->bins[m].most) continue;
+        if (compare(cost_of_path(e, a, (uint32_t)m), (cost){0}) < 0) return true;
+    }
+    return false;
+}
+
 /* Takes the best path from the member. Returns whether one helps. */
 static bool improve(evening *e, uint32_t a) {
     dv_deal *d = e->d;
+    if (!would_help(e, a)) return false;
     dv_paths_from_member(&e->paths, a);
     cost best = {0};
     uint32_t to = DV_NO_MEMBER;

@@ -60,8 +60,8 @@ void dv_balance_list(dv_deal *d) {
 }
 
 typedef struct {
-    uint32_t tag;
-    size_t members;
+    uint32_t tag, slot;
+    size_t members; /* that have it */
 } scarcity;
 
 static int by_tag(const void *left, const void *right) {
@@ -77,37 +77,43 @@ static int by_members(const void *left, const void *right) {
     return by_tag(left, right);
 }
 
-/* Lists the tags, the scarcest first, and where each item's stands. */
-static bool tags_find(dv_deal *d) {
-    scarcity *found = malloc((d->item_count + 1) * sizeof *found);
-    if (found == NULL) return false;
-    size_t count = 0;
+/* Lists what items need, each tag once, in their order; the last is DV_NO_TAG. Returns how many. */
+static size_t list_tags(const dv_deal *d, scarcity *found) {
+    size_t all = 0, count = 0;
     for (size_t i = 0; i < d->item_count; i++) {
-        if (d->items[i].tag != DV_NO_TAG && (count == 0 || found[count - 1].tag != d->items[i].tag))
-            found[count++].tag = d->items[i].tag;
+        if (d->items[i].tag != DV_NO_TAG) found[all++] = (scarcity){.tag = d->items[i].tag};
     }
-    qsort(found, count, sizeof *found, by_tag);
-    for (size_t n = 0; n < count; n++) {
-        if (d->tag_count == 0 || found[d->tag_count - 1].tag != found[n].tag) found[d->tag_count++].tag = found[n].tag;
+    qsort(found, all, sizeof *found, by_tag);
+    for (size_t n = 0; n < all; n++) {
+        if (count == 0 || found[count - 1].tag != found[n].tag) found[count++] = found[n];
     }
-    for (size_t t = 0; t < d->tag_count; t++) {
-        found[t].members = 0;
+    found[count++] = (scarcity){.tag = DV_NO_TAG, .members = SIZE_MAX};
+    return count;
+}
+
+/* Sorts the tags, the scarcest first, and tells where each item's stands. */
+static bool tags_find(dv_deal *d) {
+    scarcity *found = calloc(d->item_count + 1, sizeof *found);
+    if (found == NULL) return false;
+    d->tag_count = list_tags(d, found);
+    for (size_t t = 0; t + 1 < d->tag_count; t++) {
         for (size_t m = 0; m < d->member_count; m++) {
             found[t].members += d->bins[m].weight > 0 && dv_balance_has_tag(d, m, found[t].tag);
         }
     }
     qsort(found, d->tag_count, sizeof *found, by_members);
-    found[d->tag_count++] = (scarcity){DV_NO_TAG, 0};
     d->tags = malloc(d->tag_count * sizeof *d->tags);
-    for (size_t t = 0; d->tags != NULL && t < d->tag_count; t++) d->tags[t] = found[t].tag;
-    free(found);
-    for (size_t i = 0; d->tags != NULL && i < d->item_count; i++) {
-        uint32_t slot = 0;
-        if (i > 0 && d->items[i].tag == d->items[i - 1].tag) slot = d->tag_slots[i - 1];
-        else if (d->items[i].tag == DV_NO_TAG) slot = (uint32_t)d->tag_count - 1;
-        while (d->tags[slot] != d->items[i].tag) slot++;
-        d->tag_slots[i] = slot;
+    for (size_t t = 0; d->tags != NULL && t < d->tag_count; t++) {
+        found[t].slot = (uint32_t)t;
+        d->tags[t] = found[t].tag;
     }
+    qsort(found, d->tag_count, sizeof *found, by_tag);
+    for (size_t i = 0; i < d->item_count; i++) {
+        scarcity needed = {.tag = d->items[i].tag};
+        const scarcity *its = bsearch(&needed, found, d->tag_count, sizeof *found, by_tag);
+        d->tag_slots[i] = its != NULL ? its->slot : 0;
+    }
+    free(found);
     return d->tags != NULL;
 }
 

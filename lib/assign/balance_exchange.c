@@ -4,20 +4,22 @@
  * smaller y away, back or to the emptiest. */
 #include "assign/balance_pass.h"
 
-void dv_pass_find_emptiest(dv_pass *p, size_t a) {
-    dv_deal *d = p->d;
-    for (size_t t = 0; t < d->tag_count; t++) {
-        p->emptiest[t] = DV_NO_MEMBER;
-        for (size_t m = 0; m < d->member_count; m++) {
-            if (m == a || !dv_balance_is_open(d, m, d->tags[t])) continue;
-            uint32_t best = p->emptiest[t];
-            if (best != DV_NO_MEMBER) {
-                double level = dv_balance_level(&d->bins[m]), least = dv_balance_level(&d->bins[best]);
-                if (level > least || (level == least && d->bins[m].tie <= d->bins[best].tie)) continue;
-            }
-            p->emptiest[t] = (uint32_t)m;
-        }
+uint32_t dv_pass_emptiest(dv_pass *p, uint32_t slot) {
+    const dv_deal *d = p->d;
+    if (p->known[slot] == p->turn) return p->emptiest[slot];
+    uint32_t best = DV_NO_MEMBER;
+    double least = 0;
+    for (size_t m = 0; m < d->member_count; m++) {
+        if (m == p->giver || !dv_balance_is_open(d, m, d->tags[slot])) continue;
+        double level = dv_balance_level(&d->bins[m]);
+        if (best != DV_NO_MEMBER && (level > least || (level == least && d->bins[m].tie <= d->bins[best].tie)))
+            continue;
+        best = (uint32_t)m;
+        least = level;
     }
+    p->known[slot] = p->turn;
+    p->emptiest[slot] = best;
+    return best;
 }
 
 bool dv_pass_reverses(const dv_pass *p, size_t i, uint32_t to) {
@@ -46,11 +48,10 @@ static double higher(double a, double b) {
 static void try_pair(dv_pass *p, size_t a, size_t x, size_t b, size_t y, exchange *best) {
     const dv_deal *d = p->d;
     const dv_bin *bins = d->bins;
-    p->pairs--;
     double kept = (bins[a].load - d->sizes[x]) / bins[a].weight;
     double level = (bins[b].load + d->sizes[x] - d->sizes[y]) / bins[b].weight;
     if (level >= best->level) return;
-    uint32_t slot = d->tag_slots[y], to = p->emptiest[slot];
+    uint32_t slot = d->tag_slots[y], to = dv_pass_emptiest(p, slot);
     if (to != b && to != DV_NO_MEMBER && !dv_pass_reverses(p, y, to)) {
         double its = (bins[to].load + d->sizes[y]) / bins[to].weight, most = higher(higher(kept, level), its);
         if (most < best->level) *best = (exchange){{(uint32_t)x, (uint32_t)b}, {(uint32_t)y, to}, most};
@@ -72,10 +73,11 @@ static void try_exchange(dv_pass *p, size_t a, size_t x, size_t b, exchange *bes
         if (d->lots[middle].size > needed) from = middle + 1;
         else to = middle;
     }
-    for (size_t tried = 0; from > d->first[b] && tried < TRIED && p->pairs > 0; tried++) {
+    for (size_t tried = 0; from > d->first[b] && tried < TRIED && p->tries > 0; tried++) {
         size_t y = d->lots[--from].index;
         if (d->sizes[y] >= d->sizes[x]) return;
         if (d->owners[y] != b || d->sizes[y] < DV_BALANCE_DUST || !dv_balance_may_leave(d, y)) continue;
+        p->tries--;
         try_pair(p, a, x, b, y, best);
     }
 }
@@ -86,13 +88,14 @@ static bool exchange_of(dv_pass *p, size_t a) {
     exchange best = {.level = dv_balance_level(&d->bins[a]) - 2 * DV_BALANCE_MARGIN};
     double before = best.level;
     size_t tried = 0;
-    dv_pass_find_emptiest(p, a);
+    dv_pass_begin(p, a);
     for (size_t l = d->first[a + 1]; l > d->first[a] && tried < TRIED; l--) {
         size_t x = d->lots[l - 1].index;
         if (d->owners[x] != a || d->sizes[x] < DV_BALANCE_DUST || !dv_balance_may_leave(d, x)) continue;
         tried++;
-        for (size_t b = 0; b < d->member_count; b++) {
+        for (size_t b = 0; b < d->member_count && p->tries > 0; b++) {
             if (b == a || d->bins[b].weight <= 0 || !dv_balance_has_tag(d, b, d->items[x].tag)) continue;
+            p->tries--;
             if (!dv_pass_reverses(p, x, (uint32_t)b)) try_exchange(p, a, x, b, &best);
         }
     }

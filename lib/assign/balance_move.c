@@ -8,7 +8,7 @@
 #include "assign/balance_pass.h"
 
 static const double usual = 0.2; /* A10's trigger */
-enum { PASSES = 16, PAIRS = 1000000 };
+enum { PASSES = 16, TRIES = 1000000 };
 
 /* A move that was found. */
 typedef struct {
@@ -44,8 +44,9 @@ static bool find_item(dv_pass *p, size_t a, uint32_t only, move *found, double *
     while (p->next[a] < d->first[a + 1] && d->owners[d->lots[p->next[a]].index] != a) p->next[a]++;
     for (size_t l = p->next[a]; l < d->first[a + 1] && d->lots[l].size >= p->smallest; l++) {
         size_t i = d->lots[l].index;
-        uint32_t b = only == DV_NO_MEMBER ? p->emptiest[d->tag_slots[i]] : only;
-        if (d->owners[i] != a || b == DV_NO_MEMBER || !dv_balance_may_leave(d, i)) continue;
+        if (d->owners[i] != a || !dv_balance_may_leave(d, i)) continue;
+        uint32_t b = only == DV_NO_MEMBER ? dv_pass_emptiest(p, d->tag_slots[i]) : only;
+        if (b == DV_NO_MEMBER) continue;
         if (only != DV_NO_MEMBER && !dv_balance_is_open(d, b, d->items[i].tag)) continue;
         const dv_bin *to = &d->bins[b];
         if (!gains(from, to, d->sizes[i]) || dv_pass_reverses(p, i, b)) continue;
@@ -96,7 +97,7 @@ static void shed(dv_pass *p) {
         move found = {.to = DV_NO_MEMBER};
         double least = 0;
         if (dv_balance_level(&d->bins[a]) > p->ends_at_most) {
-            dv_pass_find_emptiest(p, a);
+            dv_pass_begin(p, a);
             find_item(p, a, DV_NO_MEMBER, &found, &least);
         }
         if (found.to != DV_NO_MEMBER) dv_pass_move(p, found.item, found.to);
@@ -109,6 +110,7 @@ static bool fill_one(dv_pass *p, uint32_t b) {
     dv_deal *d = p->d;
     move found = {.to = DV_NO_MEMBER};
     double least = 0;
+    if (d->bins[b].count >= d->bins[b].most) return false;
     for (size_t m = 0; m < d->member_count; m++) p->is_done[m] = m == b || d->bins[m].weight <= 0;
     for (;;) {
         size_t a = fullest_of(p);
@@ -149,12 +151,13 @@ bool dv_balance_move(dv_deal *d) {
                  .ends_at_most = 1 + stop,
                  .begins_below = 1 - (d->options->begins ? stop : trigger),
                  .ends_at_least = 1 - stop,
-                 .pairs = PAIRS,
+                 .tries = TRIES,
                  .is_done = malloc(d->member_count * sizeof(bool)),
                  .small = malloc(d->member_count * sizeof(double)),
                  .next = malloc(d->member_count * sizeof(size_t)),
-                 .emptiest = malloc(d->tag_count * sizeof(uint32_t))};
-    bool ready = p.is_done != NULL && p.small != NULL && p.next != NULL && p.emptiest != NULL;
+                 .emptiest = malloc(d->tag_count * sizeof(uint32_t)),
+                 .known = calloc(d->tag_count, sizeof(uint64_t))};
+    bool ready = p.is_done != NULL && p.small != NULL && p.next != NULL && p.emptiest != NULL && p.known != NULL;
     for (size_t n = 0, moves; ready && n < PASSES; n++) {
         dv_balance_list(d);
         for (size_t m = 0; m < d->member_count; m++) p.next[m] = d->first[m];
@@ -171,5 +174,6 @@ bool dv_balance_move(dv_deal *d) {
     free(p.small);
     free(p.next);
     free(p.emptiest);
+    free(p.known);
     return ready;
 }

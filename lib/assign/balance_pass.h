@@ -16,9 +16,12 @@ typedef struct {
     bool *is_done;      /* by member: nothing more can be done with it */
     double *small;      /* by member: the load of its items that may move later */
     size_t *next;       /* by member: where the items begin that it still has */
-    uint32_t *emptiest; /* by slot of a tag: who may have one */
-    size_t made;        /* moves */
-    size_t pairs;       /* that may still be looked at for exchanges */
+    uint32_t *emptiest; /* by slot of a tag: who may have one, if `known` says so */
+    uint64_t *known;    /* by slot: the turn in which that was found */
+    uint64_t turn;
+    size_t giver; /* in this turn */
+    size_t made;  /* moves */
+    size_t tries; /* that are left for exchanges, so that they take bounded time */
 } dv_pass;
 
 /* Moves the item. */
@@ -27,8 +30,15 @@ static inline void dv_pass_move(dv_pass *p, size_t i, uint32_t to) {
     p->made++;
 }
 
-/* Finds for each tag the emptiest member that may take an item, but not `a`. */
-void dv_pass_find_emptiest(dv_pass *p, size_t a);
+/* Begins a turn of member `a`. */
+static inline void dv_pass_begin(dv_pass *p, size_t a) {
+    p->giver = a;
+    p->turn++;
+}
+
+/* Returns the emptiest member that may take an item with the tag of this slot, but not the giver, or DV_NO_MEMBER. No
+ * item may have moved in this turn. */
+uint32_t dv_pass_emptiest(dv_pass *p, uint32_t slot);
 
 /* Returns whether the move would take back the last one, and could not be the first move of this deal. */
 bool dv_pass_reverses(const dv_pass *p, size_t i, uint32_t to);

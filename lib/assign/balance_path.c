@@ -37,6 +37,18 @@ void dv_paths_free(dv_paths *p) {
     free(p->reached);
 }
 
+/* Returns how many tags items need, "none" among them if some need none. Leaves `is_spread` as it was. */
+static size_t count_slots(dv_paths *p) {
+    size_t count = 0;
+    for (size_t i = 0; i < p->d->item_count; i++) {
+        bool *is_seen = &p->is_spread[p->d->tag_slots[i]];
+        count += !*is_seen;
+        *is_seen = true;
+    }
+    memset(p->is_spread, 0, p->d->tag_count * sizeof *p->is_spread);
+    return count;
+}
+
 bool dv_paths_make(dv_paths *p, dv_deal *d) {
     *p = (dv_paths){
         .d = d,
@@ -57,6 +69,7 @@ bool dv_paths_make(dv_paths *p, dv_deal *d) {
     memset(p->head, 0xff, d->member_count * sizeof *p->head);
     memset(p->choice, 0xff, d->tag_count * sizeof *p->choice);
     for (size_t i = d->item_count; i > 0; i--) attach(p, i - 1);
+    p->slots_used = count_slots(p);
     return true;
 }
 
@@ -91,7 +104,8 @@ static void spread(dv_paths *p, size_t i) {
 static bool is_better(const dv_deal *d, uint32_t i, uint32_t than) {
     bool is_free = d->owners[i] != d->items[i].owner, other_is = d->owners[than] != d->items[than].owner;
     if (is_free != other_is) return is_free;
-    return d->keys[i] < d->keys[than] || (d->keys[i] == d->keys[than] && i < than);
+    if (d->keys[i] != d->keys[than]) return d->keys[i] < d->keys[than];
+    return i < than;
 }
 
 /* Goes one step on from a member, by one item of each tag. */
@@ -111,7 +125,7 @@ static void go_on(dv_paths *p, uint32_t m) {
 }
 
 static void search(dv_paths *p) {
-    for (size_t n = p->reached_before; n < p->reached_count && p->reached_count < p->d->member_count; n++) {
+    for (size_t n = p->reached_before; n < p->reached_count && p->slot_count < p->slots_used; n++) {
         go_on(p, p->reached[n]);
     }
 }

@@ -7,18 +7,18 @@
 /* A search, breadth first: a member reaches each that may have one of its items. */
 typedef struct {
     dv_deal *d;
-    uint32_t *head;     /* by member: its first item, or DV_NO_ITEM */
-    uint32_t *next;     /* by item: the next of the same member */
-    uint32_t *previous; /* by item */
-    uint32_t *via;      /* by member: the item that comes to it on its path */
-    uint32_t *choice;   /* by slot of a tag: the item that a member gives for it */
-    uint32_t *chosen;   /* slots that have a choice */
-    bool *is_reached;   /* by member */
-    bool *is_spread;    /* by slot: all that may have such items are reached */
-    uint32_t *slots;    /* those that are spread */
-    uint32_t *reached;  /* members, those of the last search at the end, the nearest first */
-    size_t slot_count, slots_before;
-    size_t reached_count, reached_before; /* by the last search and all before it; by those before it */
+    uint32_t *head;                              /* by member: its first item, or DV_NO_ITEM */
+    uint32_t *next;                              /* by item: the next of the same member */
+    uint32_t *previous;                          /* by item */
+    uint32_t *via;                               /* by member: the item that comes to it on its path */
+    uint32_t *choice;                            /* by slot of a tag: the item that a member gives for it */
+    uint32_t *chosen;                            /* slots that have a choice */
+    bool *is_reached;                            /* by member */
+    bool *is_spread;                             /* by slot: all that may have such items are reached */
+    uint32_t *slots;                             /* those that are spread */
+    uint32_t *reached;                           /* members, those of the last search at the end, the nearest first */
+    size_t slot_count, slots_before, slots_used; /* spread by the last search and all before it; before it; needed */
+    size_t reached_count, reached_before;        /* by the last search and all before it; by those before it */
 } dv_paths;
 
 #define DV_NO_ITEM UINT32_MAX

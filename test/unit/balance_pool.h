@@ -15,7 +15,7 @@
 
 #define NONE UINT32_MAX
 
-enum { MEMBERS_MAX = 1000, ITEMS_MAX = 100000, TAGS_MAX = 4, NAME_BYTES = 16 };
+enum { MEMBERS_MAX = 1000, ITEMS_MAX = 100000, TAGS_MAX = 4, NAME_BYTES = 32 };
 
 /* A pool and how its items are dealt. The names are not its own. */
 typedef struct {
