@@ -48,6 +48,7 @@ WRONG = {
     "status": [None, 5, "a", [], b"a", {"a": {1}}, {"a": math.nan}, {1: object()}, {"a": b""}],
     "entry": [5, "a", [], b"a", {"a": {1}}, {"a": math.nan}],
     "one function": [None, 1, "f", b"f", []],
+    "failures": [5, "5/10m", [5, 600], (5,), ("5", 600), (0, 600), (5, 0)],
     "event": [0, 1, True, "stop", print],
     "word": [None, 0, True, b"always", "sometimes", ""],
     "some seconds": [None, "1", b"1", True, math.nan, math.inf, -1, -1e-9, 1e13, 1 << 2000],
@@ -117,7 +118,8 @@ METHODS = {  # of each object: the parameters of those methods that have some
                     "finish": TIMEOUT, "leave": {"working": "flag", **TIMEOUT},
                     "run": {"worker": "one function", "prepare": "work", "stop": "event", "signals": "choice",
                             "restart": "word", "on_error": "word", "backoff": "some seconds",
-                            "backoff_max": "some seconds", "hand_over": "flag", "finish_timeout": "some seconds"}},
+                            "backoff_max": "some seconds", "hand_over": "flag", "finish_timeout": "some seconds",
+                            "quarantine": "failures"}},
 }
 ASSIGN = {
     "assign_round_robin": {"members": "members", "items": "some items", "numeric": "flag"},

@@ -17,15 +17,17 @@ import inspect
 import logging
 import math
 import time
-from typing import Any, Callable, Dict, FrozenSet, Generic, Optional, Protocol, Tuple, TypeVar
+from typing import Any, Callable, Dict, FrozenSet, Generic, Optional, Protocol, Set, Tuple, TypeVar
 
 from divvy._arguments import choice, flag, function, seconds
+from divvy._quarantine import Quarantine, quarantine_of
 from divvy.client import SessionState
 from divvy.errors import Canceled, Closed, Error, InvalidArgument, SessionLost, TimedOut, WrongState
 from divvy.partitioner import BasePartitioner, Item, PartitionState, View
 
 STEADY_S = 5.0  # a worker that ran for so long is started again after the first pause
 LOOK_S = 1.0  # for how long at most a run relies on being told
+PAUSE_TIMEOUT_S = 5.0  # for the servers, when an item is to be paused
 SLOW_S = 10.0  # after which a worker that does not return is told in the log
 
 log = logging.getLogger("divvy")
@@ -79,17 +81,22 @@ class Options:
     hand_over: bool
     signals: Optional[bool]
     finish_timeout: float
+    quarantine: Optional[Quarantine]
 
 
 def check(partitioner: BasePartitioner, worker: object, prepare: object, restart: object, on_error: object,
-          backoff: object, backoff_max: object, hand_over: object, signals: object, finish_timeout: object) -> Options:
+          backoff: object, backoff_max: object, hand_over: object, signals: object, finish_timeout: object,
+          quarantine: object) -> Options:
     """Checks the keywords that both kinds of run have."""
     options = Options(
         _called_with("job", "worker", worker), None if prepare is None else _called_with("item", "prepare", prepare),
         choice("restart", restart, "always", "on-failure", "never"),
         choice("on_error", on_error, "log", "fail") == "fail", seconds("backoff", backoff),
         seconds("backoff_max", backoff_max), bool(flag("hand_over", hand_over)),
-        None if signals is None else bool(flag("signals", signals)), seconds("finish_timeout", finish_timeout))
+        None if signals is None else bool(flag("signals", signals)), seconds("finish_timeout", finish_timeout),
+        quarantine_of(quarantine))
+    if options.fails and options.quarantine:
+        raise InvalidArgument("quarantine with on_error='fail' is of no use: the first failure ends the run")
     if prepare is not None and not partitioner.prepare_timeout:
         raise InvalidArgument("prepare needs a partitioner with prepare_timeout, for how long it may take: "
                               "client.partitioner(..., prepare_timeout=25)")
@@ -166,6 +173,7 @@ class BaseRun:
         self._awaited: FrozenSet[str] = frozenset()  # the items to prepare for
         self._due = math.inf  # when the next start is
         self._leaves = False  # the partitioner was told to hand over, so that it ends is no failure
+        self._pausing: Set[str] = set()  # the items that are to be paused
         self.error: Optional[BaseException] = None  # why it ends
 
     # ---- what a subclass has ----
@@ -180,6 +188,10 @@ class BaseRun:
 
     def _begin_closing(self, place: Place, prepared: Any) -> None:
         """Starts the close of what was prepared in vain."""
+        raise NotImplementedError
+
+    def _begin_pause(self, item: str, why: str) -> None:
+        """Starts to have the pool pause an item."""
         raise NotImplementedError
 
     def _tell_stop(self, job: Any, lost: bool) -> None:
@@ -246,6 +258,26 @@ class BaseRun:
             log.info("worker of %s has returned, and %s", place.item, then)
         else:
             log.error("worker of %s failed, and %s: %r", place.item, then, error, exc_info=error)
+            self._note_failure(place.item, error)
+
+    def _note_failure(self, item: str, error: BaseException) -> None:
+        quarantine = self._o.quarantine
+        if not quarantine or self._phase is Phase.STOPPING or not quarantine.note(item) or item in self._pausing:
+            return
+        self._pausing.add(item)
+        try:
+            self._begin_pause(item, quarantine.why(error))
+        except (RuntimeError, MemoryError) as no_thread:
+            self.take_paused(item, quarantine.why(error), no_thread)
+
+    def take_paused(self, item: str, why: str, error: Optional[BaseException]) -> None:
+        """Notes that the pool has paused an item, or why it could not: the next failure tries it again."""
+        self._pausing.discard(item)
+        if error is not None:
+            log.error("%s could not be paused, and is tried again when it fails again: %s; it %s", item, error, why)
+        elif self._o.quarantine:
+            self._o.quarantine.forget(item)
+            log.error("%s is paused: it %s (to give it back: divvy resume --path %s %s)", item, why, self._p.path, item)
 
     def _put_off(self, place: Place, has_returned: bool = False) -> Optional[float]:
         """Notes when a worker, or `prepare`, begins again. Returns the pause before; None: it does not."""
@@ -278,7 +310,7 @@ class BaseRun:
 
     def idle(self) -> bool:
         """Returns whether nothing of the user's runs."""
-        return not any(place.busy for place in self._places.values())
+        return not self._pausing and not any(place.busy for place in self._places.values())
 
     def wait_s(self) -> float:
         """Returns after how many seconds a step is due, if nothing is told before."""

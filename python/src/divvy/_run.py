@@ -12,7 +12,8 @@ import threading
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from divvy._arguments import event
-from divvy._jobs import BaseJob, BaseRun, Options, Place, check, say_unfinished
+from divvy._jobs import PAUSE_TIMEOUT_S, BaseJob, BaseRun, Options, Place, check, say_unfinished
+from divvy._quarantine import by_of
 from divvy._signals import Interrupts, Signals
 from divvy.errors import Error, WrongState
 from divvy.partitioner import Item, Partitioner
@@ -26,10 +27,11 @@ class Job(BaseJob[threading.Event]):
 
 
 def run(partitioner: Partitioner, worker: object, prepare: object, stop: object, signals: object, restart: object,
-        on_error: object, backoff: object, backoff_max: object, hand_over: object, finish_timeout: object) -> None:
+        on_error: object, backoff: object, backoff_max: object, hand_over: object, finish_timeout: object,
+        quarantine: object) -> None:
     """Runs until it is asked to end, or fails: see `Partitioner.run()`."""
     options = check(partitioner, worker, prepare, restart, on_error, backoff, backoff_max, hand_over, signals,
-                    finish_timeout)
+                    finish_timeout, quarantine)
     for name, given in (("worker", worker), ("prepare", prepare)):
         if inspect.iscoroutinefunction(given):
             raise TypeError(f"{name} must be a plain function, and not a coroutine: those are for divvy.aio")
@@ -138,6 +140,17 @@ class Run(BaseRun):
 
     def _begin_closing(self, place: Place, prepared: Any) -> None:
         self._start_thread(place, functools.partial(_close, prepared), self._closed)
+
+    def _begin_pause(self, item: str, why: str) -> None:
+        def call() -> None:
+            raised = None
+            try:
+                self._p._client.pool_pause(self._p.path, item, by=by_of(self._p.identifier), why=why,
+                                           timeout=PAUSE_TIMEOUT_S)
+            except BaseException as error:
+                raised = error
+            self._queue.put(functools.partial(self.take_paused, item, why, raised))
+        threading.Thread(target=call, name=f"divvy pause of {item}").start()
 
     def _start_thread(self, place: Place, function: Callable[[], Any],
                       ended: Callable[[Place, Any, Optional[BaseException]], None]) -> None:

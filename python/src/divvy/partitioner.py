@@ -347,7 +347,7 @@ class Partitioner(BasePartitioner):
     def run(self, worker: Callable[[Job], object], *, prepare: Optional[Callable[[str], object]] = None,
             stop: Optional[threading.Event] = None, signals: Optional[bool] = None, restart: str = "always",
             on_error: str = "log", backoff: float = 0.1, backoff_max: float = 30.0, hand_over: bool = True,
-            finish_timeout: float = 5.0) -> None:
+            finish_timeout: float = 5.0, quarantine: Optional[Tuple[int, float]] = None) -> None:
         """Works on all items that are ours, until it is asked to end: `worker(job)` in a thread for each item.
 
         The worker goes on until `job.stop` is set, and returns soon then: its item waits for that. It asks `job.owns()`
@@ -358,6 +358,9 @@ class Partitioner(BasePartitioner):
         `backoff_max`, and begin again when it ran for 5 s: as by `divvy partition --restart`. `restart` is "always";
         "on-failure": one that returns is finished with its item until that comes again; or "never". What it raises is
         logged to the logger "divvy"; with `on_error="fail"` the run ends, and raises it when all workers have returned.
+
+        `quarantine=(5, 600)` has the pool pause an item whose worker raises five times within 600 s, so that it does
+        not fail at one member after the other. The log says so; `client.pool_resume()` gives the item back.
 
         `prepare(item)` is called before an item comes, in a thread, while its present owner works on. What it returns
         is `job.prepared`, and the worker's. What no worker gets is closed, in a thread, by its `close()` if it has one.
@@ -375,7 +378,8 @@ class Partitioner(BasePartitioner):
         is refused by `TypeError` before it begins.
         """
         from divvy._run import run
-        run(self, worker, prepare, stop, signals, restart, on_error, backoff, backoff_max, hand_over, finish_timeout)
+        run(self, worker, prepare, stop, signals, restart, on_error, backoff, backoff_max, hand_over, finish_timeout,
+            quarantine)
 
 
 def _choose(name: str, value: Optional[bool], yes: int, no: int) -> Optional[int]:

@@ -123,7 +123,7 @@ class Partitioner(BasePartitioner, Waits):
                   prepare: Optional[Callable[[str], Awaitable[object]]] = None, stop: Optional[asyncio.Event] = None,
                   grace: float = 10.0, signals: Optional[bool] = None, restart: str = "always", on_error: str = "log",
                   backoff: float = 0.1, backoff_max: float = 30.0, hand_over: bool = True,
-                  finish_timeout: float = 5.0) -> None:
+                  finish_timeout: float = 5.0, quarantine: Optional[Tuple[int, float]] = None) -> None:
         """Works on all items that are ours, until it is asked to end: a task with `worker(job)` for each item.
 
         All is as with :meth:`divvy.Partitioner.run`, but for the end of a job. `job.stop` is set, and the task is
@@ -135,7 +135,7 @@ class Partitioner(BasePartitioner, Waits):
         """
         from divvy.aio._run import run
         await run(self, worker, prepare, stop, grace, signals, restart, on_error, backoff, backoff_max, hand_over,
-                  finish_timeout)
+                  finish_timeout, quarantine)
 
     async def __aenter__(self) -> Partitioner:
         return self

@@ -4,10 +4,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from typing import Any, Callable, Coroutine, Dict, Optional, Set, Tuple
+from typing import Any, Awaitable, Callable, Coroutine, Dict, Optional, Set, Tuple
 
 from divvy._arguments import event, seconds
-from divvy._jobs import BaseRun, Options, Place, WrongWorker, check, say_unfinished
+from divvy._jobs import PAUSE_TIMEOUT_S, BaseRun, Options, Place, WrongWorker, check, say_unfinished
+from divvy._quarantine import by_of
 from divvy._signals import Signals
 from divvy.aio._job import Job
 from divvy.aio._objects import Partitioner
@@ -17,10 +18,10 @@ from divvy.partitioner import Item
 
 async def run(partitioner: Partitioner, worker: object, prepare: object, stop: object, grace: object, signals: object,
               restart: object, on_error: object, backoff: object, backoff_max: object, hand_over: object,
-              finish_timeout: object) -> None:
+              finish_timeout: object, quarantine: object) -> None:
     """Runs until it is asked to end, or fails: see `divvy.aio.Partitioner.run()`."""
     options = check(partitioner, worker, prepare, restart, on_error, backoff, backoff_max, hand_over, signals,
-                    finish_timeout)
+                    finish_timeout, quarantine)
     made = Run(partitioner, options, seconds("grace", grace))
     stop_event = None if stop is None else event("stop", stop, asyncio.Event)
     with Signals(options.signals, made.ask_soon):
@@ -118,6 +119,17 @@ class Run(BaseRun):
         self._closing.add(task)
         self._loop.call_later(self._grace, task.cancel)
 
+    def _begin_pause(self, item: str, why: str) -> None:
+        asked = self._p._client.pool_pause(self._p.path, item, by=by_of(self._p.identifier), why=why,
+                                           timeout=PAUSE_TIMEOUT_S)
+        task = self._start_task(_wait_for(asked), functools.partial(self._paused, item, why))
+        self._closing.add(task)
+
+    def _paused(self, item: str, why: str, task: asyncio.Task[Any]) -> None:
+        self._closing.discard(task)
+        self.take_paused(item, why, _error_of(task))
+        self._wake.set()
+
     def _start_task(self, work: Coroutine[Any, Any, Any],
                     ended: Callable[[asyncio.Task[Any]], None]) -> asyncio.Task[Any]:
         task = self._loop.create_task(work)
@@ -161,6 +173,10 @@ async def _call(function: Callable[[Any], Any], argument: Any) -> Any:
     if not inspect.isawaitable(made):
         raise WrongWorker(f"{function!r} must be a coroutine function: async def")
     return await made
+
+
+async def _wait_for(asked: Awaitable[Any]) -> Any:
+    return await asked
 
 
 async def _close(prepared: Any) -> None:
