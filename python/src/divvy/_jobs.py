@@ -81,7 +81,7 @@ class Options:
     hand_over: bool
     signals: Optional[bool]
     finish_timeout: float
-    quarantine: Optional[Quarantine]
+    quarantine: Optional[Quarantine] = None
 
 
 def check(partitioner: BasePartitioner, worker: object, prepare: object, restart: object, on_error: object,

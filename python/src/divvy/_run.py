@@ -28,7 +28,7 @@ class Job(BaseJob[threading.Event]):
 
 def run(partitioner: Partitioner, worker: object, prepare: object, stop: object, signals: object, restart: object,
         on_error: object, backoff: object, backoff_max: object, hand_over: object, finish_timeout: object,
-        quarantine: object) -> None:
+        quarantine: object = None) -> None:
     """Runs until it is asked to end, or fails: see `Partitioner.run()`."""
     options = check(partitioner, worker, prepare, restart, on_error, backoff, backoff_max, hand_over, signals,
                     finish_timeout, quarantine)

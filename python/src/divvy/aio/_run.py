@@ -18,7 +18,7 @@ from divvy.partitioner import Item
 
 async def run(partitioner: Partitioner, worker: object, prepare: object, stop: object, grace: object, signals: object,
               restart: object, on_error: object, backoff: object, backoff_max: object, hand_over: object,
-              finish_timeout: object, quarantine: object) -> None:
+              finish_timeout: object, quarantine: object = None) -> None:
     """Runs until it is asked to end, or fails: see `divvy.aio.Partitioner.run()`."""
     options = check(partitioner, worker, prepare, restart, on_error, backoff, backoff_max, hand_over, signals,
                     finish_timeout, quarantine)
