@@ -86,3 +86,21 @@ def write_grid(name, y_max, columns, rows, cells):
     """cells[row][column]: (label, [(x, y), ...]), or None."""
     height = GRID_HEIGHT * len(rows) + GRID_TOP + GRID_BOTTOM
     write_svg(name, (GRID_WIDTH, height), grid_commands(y_max, columns, rows, cells))
+
+
+def share_commands(lines, moves):
+    """For each member its load, as a part of the fair share, over minutes; a mark where items have moved."""
+    yield "set grid ytics\nset key outside right top Left reverse noenhanced\nset yrange [0:2]"
+    yield "set xlabel 'minutes'\nset ylabel 'processor time, as a part of the fair share'"
+    yield "set object 1 rectangle from graph 0, first 0.8 to graph 1, first 1.2 fillcolor rgb '#eef5ee' behind"
+    for x in moves:
+        yield "set arrow from %g, graph 0 to %g, graph 0.04 nohead linecolor rgb '%s' linewidth 2" % (x, x, UNDONE)
+    for number, points in enumerate(lines.values()):
+        yield from block("M%d" % number, points)
+    yield "plot " + ", ".join("$M%d using 1:2 with lines linewidth 1.5 title '%s'" % (number, name)
+                              for number, name in enumerate(lines))
+
+
+def write_shares(name, lines, moves):
+    """lines: {member: [(minute, share), ...]}; moves: the minutes in which items have moved."""
+    write_svg(name, (WIDTH, 2 * HEIGHT), share_commands(lines, moves))

@@ -1,7 +1,7 @@
 """How often the worker of each item has failed lately. SPDX-License-Identifier: Apache-2.0
 
-An item whose worker fails again and again is poisonous: at other members it would fail as well. So a run counts, and has
-the pool pause the item in time, as `divvy partition --quarantine` does.
+An item whose worker fails again and again is poisonous: at other members it would fail as well. So a run counts, and
+has the pool pause the item in time, as `divvy partition --quarantine` does.
 """
 from __future__ import annotations
 
