@@ -153,6 +153,5 @@ bool dv_balance_deal_list(dv_deal *d) {
         d->bins[m].tie = dv_assign_mix(dv_assign_key('m', d->members[m].identifier, 0) ^ all);
     }
     dv_balance_list(d);
-    for (size_t m = 0; m < d->member_count; m++) d->bins[m].began = d->bins[m].load;
     return true;
 }

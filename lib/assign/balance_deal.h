@@ -10,7 +10,7 @@
 typedef struct {
     double weight; /* A6: the mean is 1; 0: the member is drained */
     double load;   /* of its items */
-    double began;  /* its load as the deal began */
+    double began;  /* its load as the moves for load began */
     size_t count;  /* of its items */
     size_t most;   /* its cap */
     uint64_t tie;  /* decides between equal members */

@@ -158,6 +158,7 @@ bool dv_balance_move(dv_deal *d) {
                  .emptiest = malloc(d->tag_count * sizeof(uint32_t)),
                  .known = calloc(d->tag_count, sizeof(uint64_t))};
     bool ready = p.is_done != NULL && p.small != NULL && p.next != NULL && p.emptiest != NULL && p.known != NULL;
+    for (size_t m = 0; m < d->member_count; m++) d->bins[m].began = d->bins[m].load;
     for (size_t n = 0, moves; ready && n < PASSES; n++) {
         dv_balance_list(d);
         for (size_t m = 0; m < d->member_count; m++) p.next[m] = d->first[m];

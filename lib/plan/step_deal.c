@@ -25,16 +25,17 @@ void dv_step_orphan_items(dv_plan *plan) {
     }
 }
 
-/* D19: leaves in the list the items of the round before that are still on their way. A round by load is listed though
- * no max_moves limits it. */
+/* D19: leaves in the list the items of the round before that are still on their way. With wishes and loads a round by
+ * load is listed though no max_moves limits it, and what goes to nobody ends with its round. */
 static void keep_moved(const dv_step *s) {
     dv_plan *plan = s->next;
     bool over = s->events->round_over != NULL && s->previous != NULL &&
                 strcmp(s->events->round_over, s->previous->header.guid) == 0;
-    if (over || (plan->header.options.max_moves == 0 && !plan->header.is_balanced)) plan->moved_count = 0;
+    bool balanced = plan->header.is_balanced;
+    if (over || (plan->header.options.max_moves == 0 && !balanced)) plan->moved_count = 0;
     size_t kept = 0;
     for (size_t n = 0; n < plan->moved_count; n++) {
-        if (plan->owners[plan->moved[n]] != DV_PLAN_NO_SLOT) plan->moved[kept++] = plan->moved[n];
+        if (balanced || plan->owners[plan->moved[n]] != DV_PLAN_NO_SLOT) plan->moved[kept++] = plan->moved[n];
     }
     assert(kept <= plan->moved_count);
     plan->moved_count = kept;
@@ -122,9 +123,8 @@ static int list_moved(const dv_plan_table *t, dv_plan *plan) {
     plan->moved = moved;
     assert(plan->moved_count == 0);
     for (size_t n = 0; n < t->item_count && plan->moved_count < DV_PLAN_MOVED_MAX; n++) {
-        uint32_t before = plan->owners[t->places[n]], after = dv_plan_table_owner(t, n);
-        if (before != DV_PLAN_NO_SLOT && after != DV_PLAN_NO_SLOT && before != after)
-            moved[plan->moved_count++] = t->places[n];
+        uint32_t before = plan->owners[t->places[n]];
+        if (before != DV_PLAN_NO_SLOT && before != dv_plan_table_owner(t, n)) moved[plan->moved_count++] = t->places[n];
     }
     return 0;
 }
@@ -341,7 +341,7 @@ int dv_step_deal(dv_step *s) {
     d.before = malloc((count + 1) * sizeof *d.before);
     int error = d.holds != NULL && d.before != NULL ? 0 : DIVVY_ENOMEM;
     if (error == 0 && plan->header.is_balanced) dv_step_place(plan, d.holds);
-    keep_moved(s); /* An item that is paused is not on its way. */
+    keep_moved(s);
     d.is_open = plan->moved_count > 0;
     if (error == 0 && count > 0) memcpy(d.before, plan->owners, count * sizeof *d.before);
     if (error == 0) error = run(s, &d);

@@ -261,3 +261,15 @@ TEST(test_limit) {
     }
     dv_wishes_unref(wishes);
 }
+
+/* Rounds go on though items go to nobody, which is no arrival, until no item is left that its owner may not have. */
+TEST(test_rounds_to_nobody) {
+    pool(2, 12);
+    assert_int_equal(ask_for(DV_WISH_OPTION, "max-moves", "1", false), DV_PLAN_NEXT);
+    assert_int_equal(ask_for(DV_WISH_NEED, "i00000*", "gpu", false), DV_PLAN_NEXT);
+    int rounds = 1;
+    for (; w.plan->moved_count == 1 && end_round() == DV_PLAN_NEXT; rounds++) assert_true(rounds < 20);
+    assert_int_equal(rounds, 9);
+    for (size_t i = 0; i < 12; i++) assert_true((owner_of(i)[0] == '\0') == (i < 9));
+    world_end(&w);
+}
