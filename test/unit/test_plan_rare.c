@@ -273,3 +273,21 @@ TEST(test_report_outlives_node) {
     divvy_strings_free(reports);
     pool_close(&l);
 }
+
+/* A9, D36: all items come to need a tag that nobody has, and one may move in a step. None has a new owner, so that there
+ * is no round that ends; yet they are taken from their owners one after the other. Mutant first_step_suffices. */
+TEST(test_first_step_suffices) {
+    pool l;
+    divvy_partitioner_config config;
+    pool_open(&l, 12);
+    for (size_t n = 0; n < 2; n++) {
+        member_config(&l, &config);
+        config.max_moves = 1;
+        add(&l, n, &config);
+    }
+    settle(&l);
+    assert_int_equal(divvy_pool_need(l.members[0].client, "/pool", "item-*", "rare", NULL), 0);
+    divvy_testing_run(l.ensemble, 10000);
+    assert_int_equal(share_of(&l.members[0]) + share_of(&l.members[1]), 0);
+    pool_close(&l);
+}
