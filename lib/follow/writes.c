@@ -19,8 +19,8 @@ static bool is_orphaned_newer(dv_follower *f, int64_t now) {
     return false;
 }
 
-/* A9: items may have to leave a member for nobody, more of them than may move in a step. No round is listed for these, so
- * that the next step follows at once. */
+/* A9: items may have to leave a member for nobody, more of them than may move in a step. No round is listed for these,
+ * so the next step follows at once. */
 static bool may_go_on(const dv_plan *plan) {
     if (!plan->header.is_balanced || plan->moved_count > 0) return false;
     bool has_rules = dv_wishes_need_tags(plan->wishes);

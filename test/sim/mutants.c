@@ -41,6 +41,7 @@ static const char *const tests[DV_MUTANT_COUNT] = {
     [DV_MUTANT_empty_change_written] = "test_move_to_nobody",
     [DV_MUTANT_members_not_awaited] = "test_waits_for_all",
     [DV_MUTANT_successor_unknown] = "test_comes_again",
+    [DV_MUTANT_first_step_suffices] = "test_first_step_suffices",
 };
 
 /* They are shown by histories with odd answers (answers.c). */
@@ -195,6 +196,7 @@ static const struct {
     [DV_MUTANT_cap_is_ignored] = {11, 0.4, SIM_OF_PLANS, "A9"},
     [DV_MUTANT_successor_unknown] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_members_not_awaited] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_first_step_suffices] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_directories_stay] = {1, 0.1, SIM_OF_POOLS, "L3"},
     [DV_MUTANT_directories_left] = {15, 0.5, SIM_OF_PLANS, "L3"},
     [DV_MUTANT_preference_ignored] = {3, 0.1, SIM_OF_ELECTIONS, "S20"},
