@@ -1,8 +1,8 @@
-/* Fuzzes what an operator asks of a pool, as it stands in the plan, and one request more. SPDX-License-Identifier:
- * Apache-2.0
+/* Fuzzes what an operator asks of a pool, as it stands in the plan, and one request more.
+ * SPDX-License-Identifier: Apache-2.0
  *
- * An input is the text of the wishes, a NUL, and an event: a byte for its kind, one for whether it undoes, then the name
- * and the value, each with a NUL. */
+ * An input is the text of the wishes, a NUL, and an event: a byte for its kind, one for whether it undoes, then the
+ * name and the value, each with a NUL. */
 #include "divvy/error.h"
 #include "fuzz.h"
 #include "plan/wish.h"
