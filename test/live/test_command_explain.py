@@ -56,7 +56,7 @@ class Explain(Case):
                                  (plan["generation"], plan["reason"], member.identifier))
                 page = self.page(item)
                 self.assertTrue(page["owner"].startswith("%s on " % member.identifier), page)
-                self.assertIn(", token %s, in the queue for " % member.tokens[item], page["owner"])
+                self.assertIn(", token %s, for " % member.tokens[item], page["owner"])
                 self.assertRegex(page["plan"], r"\A%d, .* ago: gives it to %s\Z" % (plan["generation"],
                                                                                   member.identifier))
         self.assertEqual(tree(self.path), before)

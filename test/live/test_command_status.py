@@ -156,7 +156,7 @@ class Status(Case):
                           ("host-1", "divvy", ["0", "-", "-", "-", "fenced"]),
                           ("host-1", "divvy", ["0", "2", "1000", "r1", "-"]),
                           ("n", "divvy", ["0", "-", "-", "-", "new"]), ("w", "divvy", ["0", "0", "0", "-", "drained"]),
-                          ("host-2", "-", ["-", "1", "500", "r2", "absent, 1 kept 1m00s for it"])])
+                          ("host-2", "-", ["-", "1", "500", "r2", "absent, 1 kept for it up to 1m00s"])])
         Setting.zookeeper.delete(party + leaving)  # It has left, and the plan names it until the next one.
         page = run("status", "--path", self.path, "--wide").stdout
         self.assertEqual(page.splitlines()[1], "plan 7, absence: 1 on their way, 1 drained, 1 absent")
@@ -181,7 +181,7 @@ class Status(Case):
                           for entry in told], [("d1", True, 2, "absent", 20000), ("e1", False, 1, None, 20000)])
         summary, lines = self.cells("--item", "x")
         self.assertTrue(summary.endswith(": 1 absent"), summary)
-        self.assertIn(["d1", "-", "-", "-", "-", "-", "2", "1000", "-", "absent, 2 kept 20s for it"], lines)
+        self.assertIn(["d1", "-", "-", "-", "-", "-", "2", "1000", "-", "absent, 2 kept for it up to 20s"], lines)
         self.assertIn("new", [line[-1] for line in lines if line[:2] == ["d1", "divvy"]])
         self.assertIn(["x", "(unowned)", "d1", "-", "-", "0"], lines)
 

@@ -1,4 +1,6 @@
 /* What `divvy doctor` makes of loads, tags, caps, and operators' wishes. SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
 #include "doctor_fixture.h"
 
 static void wish(pool *p, dv_wish_kind kind, const char *name, const char *value, const char *why, int64_t age_ms) {
@@ -20,22 +22,90 @@ static void disown(pool *p, size_t i) {
 }
 
 /* What an operator asked for, and nothing stands against, is in order. A pause leaves an item without an owner on
- * purpose; one by quarantine is told after an hour. */
+ * purpose. */
 TEST(test_wishes_are_well) {
     pool p;
     set_pool(&p, 60 * SECOND_MS);
     wish(&p, DV_WISH_PIN, "x", "a", "", 0);
-    wish(&p, DV_WISH_PAUSE, "y", "g2-b", "failed 5 times in 10 min", 3599 * SECOND_MS);
+    wish(&p, DV_WISH_PAUSE, "y", "g2-b", "new disk", 3600 * SECOND_MS);
     disown(&p, 1);
     dv_findings f = judge(&p);
     assert_int_equal(dv_findings_of(&f, DV_DOCTOR_OK), f.count);
     assert_true(says(&f, DV_DOCTOR_OK, "wishes", "in force: 1 pinned, 0 moved, 1 paused"));
     assert_true(says(&f, DV_DOCTOR_OK, "items", "1 of 2 have the owner that they should, and nobody is to have"));
-    dv_findings_clear(&f);
-    p.scene.doctor.status.read_at_ms += SECOND_MS;
-    f = judge(&p);
+    clear(&p, &f);
+}
+
+/* Returns the first finding of a check. */
+static const dv_finding *found(const dv_findings *f, const char *check) {
+    for (size_t i = 0; i < f->count; i++) {
+        if (strcmp(f->list[i].check, check) == 0) return &f->list[i];
+    }
+    fail_msg("nothing of %s", check);
+    return NULL;
+}
+
+/* A quarantine is told at once: which item, who paused it, why, and what ends it. */
+TEST(test_quarantine) {
+    pool p;
+    set_pool(&p, 60 * SECOND_MS);
+    wish(&p, DV_WISH_PAUSE, "y", "g2-b", "failed 5 times in 10 min", 2 * SECOND_MS);
+    disown(&p, 1);
+    dv_findings f = judge(&p);
     assert_true(says(&f, DV_DOCTOR_WARNING, "paused",
-                     "1 item is in quarantine, and nobody works on it; the first is y, for 1h00m now"));
+                     "1 item is in quarantine, and nobody works on it; the first is y, for 2s now"));
+    assert_string_equal(found(&f, "paused")->why, "it failed 5 times in 10 min; its member anna has paused it");
+    assert_non_null(strstr(found(&f, "paused")->todo, "divvy resume --path /q y"));
+    clear(&p, &f);
+}
+
+/* While wishes wait, a paused item is worked on again: that is said. */
+TEST(test_paused_item_that_runs) {
+    pool p;
+    set_pool(&p, 60 * SECOND_MS);
+    wish(&p, DV_WISH_PAUSE, "y", "g2-b", "", 0);
+    p.plan.memory.plan->header.is_balanced = false;
+    p.members[1].can_balance = false;
+    dv_findings f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_WARNING, "wishes", "wait, and 1 paused item is worked on: the member b is of"));
+    dv_findings_clear(&f);
+    disown(&p, 1);
+    f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_WARNING, "wishes", "wishes wait: the member b is of"));
+    clear(&p, &f);
+}
+
+/* A pin beats tags and caps, and that is said, with what undoes it. */
+TEST(test_pin_that_overrides) {
+    pool p;
+    set_pool(&p, 60 * SECOND_MS);
+    wish(&p, DV_WISH_NEED, "x", "ssd", "", 0);
+    wish(&p, DV_WISH_PIN, "x", "a", "", 0);
+    dv_findings f = judge(&p);
+    assert_true(
+        says(&f, DV_DOCTOR_NOTE, "pin", "x is pinned to a, and that overrides the tag ssd, which a does not have"));
+    assert_non_null(strstr(found(&f, "pin")->todo, "divvy unpin --path /q x"));
+    clear(&p, &f);
+}
+
+/* A static member that is away keeps the item that is pinned to it; `forget` frees it. */
+TEST(test_pin_that_is_kept) {
+    pool p;
+    set_pool(&p, 60 * SECOND_MS);
+    wish(&p, DV_WISH_PIN, "x", "a", "", 0);
+    dv_plan_member *m = &p.plan.memory.plan->members[0];
+    m->is_static = true;
+    m->rejoin_delay_ms = 600 * SECOND_MS;
+    m->absent = 26;
+    free(m->key);
+    m->key = strdup("a");
+    p.items[0].head = p.items[0].owner = NULL;
+    p.items[0].member = DV_NO_MEMBER;
+    dv_findings f = judge(&p);
+    assert_string_equal(found(&f, "pin")->why,
+                        "the plan keeps the first for that member, and nobody has it; anna asked for the first");
+    assert_non_null(strstr(found(&f, "pin")->todo, "divvy forget --path /q a"));
+    assert_non_null(strstr(found(&f, "absent")->todo, "divvy forget --path /q a"));
     clear(&p, &f);
 }
 

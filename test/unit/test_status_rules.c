@@ -191,7 +191,10 @@ TEST(test_lost_pin) {
     explains(&p, 3, "settled",
              "it is where the plan wants it; pinned to m9 by anna since 2026-01-31T12:00:00Z; that waits: that member "
              "is not there");
-    shows(&p, "1 item is pinned to a member that is not there; the first is i3, which waits for m9\n", true);
+    shows(&p,
+          "1 item is pinned to a member that is not there; the first is i3, and its member m9: others have it until "
+          "then\n",
+          true);
     clear(&p);
 }
 
@@ -206,6 +209,10 @@ TEST(test_tags_and_caps) {
     explains(&p, 4, "unassigned", "no member has the tag ssd");
     shows(&p, "no member has the tag ssd, which 1 item needs; the first is i4\n", true);
     give_tags(&p, 1, "gpu,ssd", 2);
+    free(plan_of(&p)->members[1].leaving); /* One that has left does not come back. */
+    plan_of(&p)->members[1].leaving = strdup("g2,a=3-b");
+    says(&p, "i4", "tag", "no member has the tag ssd");
+    plan_of(&p)->members[1].leaving[0] = '\0';
     says(&p, "i4", "cap", "all members with the tag ssd are at their cap");
     plan_of(&p)->members[1].weight = 0;
     says(&p, "i4", "tag", "all members with the tag ssd are drained or away");
@@ -244,11 +251,84 @@ TEST(test_undo_a_need) {
 TEST(test_needs_a_tag) {
     pool p;
     set_pool(&p);
-    wish(&p, DV_WISH_NEED, "i*", "ssd", "", "");
+    wish(&p, DV_WISH_NEED, "i*", "ssd", "anna", "fast");
     for (size_t m = 0; m < MEMBERS; m++) give_tags(&p, m, "ssd", 0);
     says(&p, "i1", NULL, "");
-    explains(&p, 1, "settled", "it is where the plan wants it: it needs the tag ssd");
+    explains(
+        &p, 1, "settled",
+        "it is where the plan wants it: it needs the tag ssd (asked for by anna since 2026-01-31T12:00:00Z: fast)");
+    shows(&p, "1 need of a tag\ni* needs the tag ssd, asked for by anna since 2026-01-31T12:00:00Z: fast\n", true);
     shows(&p, "TAGS", true);
+    clear(&p);
+}
+
+/* An item whose owner lacks its tag, and one that is pinned to another, wait for a round: that is said. */
+TEST(test_waits_for_a_round) {
+    pool p;
+    set_pool(&p);
+    wish(&p, DV_WISH_NEED, "i1", "ssd", "", "");
+    wish(&p, DV_WISH_PIN, "i2", "c", "anna", "");
+    wish(&p, DV_WISH_PAUSE, "i4", "c", "bob", "");
+    explains(&p, 1, "settled",
+             "it is where the plan leaves it; it needs the tag ssd (asked for since 2026-01-31T12:00:00Z), and a does "
+             "not have it; it waits for a round");
+    explains(&p, 2, "settled",
+             "it is where the plan leaves it; pinned to c by anna since 2026-01-31T12:00:00Z; it waits for a round");
+    explains(&p, 4, "settled",
+             "it is where the plan leaves it; paused by bob since 2026-01-31T12:00:00Z; it waits for a round");
+    clear(&p);
+}
+
+/* A pin beats tags and caps, and that is said. */
+TEST(test_pin_overrides) {
+    pool p;
+    set_pool(&p);
+    wish(&p, DV_WISH_NEED, "i0", "ssd", "", "");
+    wish(&p, DV_WISH_PIN, "i0", "a", "", "");
+    explains(
+        &p, 0, "settled",
+        "it is where the plan wants it: pinned to a since 2026-01-31T12:00:00Z; that overrides the tag ssd, which a "
+        "does not have");
+    shows(&p,
+          "1 pin or move beats a tag or a cap; the first is of i0: that overrides the tag ssd, which a does not have\n",
+          true);
+    wish(&p, DV_WISH_PIN, "i2", "b", "", "");
+    give_tags(&p, 1, "", 1);
+    explains(
+        &p, 2, "settled",
+        "it is where the plan wants it: pinned to b since 2026-01-31T12:00:00Z; that overrides the cap of b, which "
+        "has 2 items and takes 1");
+    shows(&p, "2 pins or moves beat a tag or a cap; the first is of i0: ", true);
+    clear(&p);
+}
+
+/* What an operator has set stands below the plan. Of many the first ones do. */
+TEST(test_options) {
+    pool p;
+    set_pool(&p);
+    wish(&p, DV_WISH_OPTION, "max-moves", "2", "anna", "calm");
+    shows(&p, "\nmax-moves=2, set by anna since 2026-01-31T12:00:00Z: calm\n", true);
+    shows(&p, "more options", false);
+    static const char *const names[] = {"a", "b", "c", "d"};
+    for (size_t i = 0; i < 4; i++) wish(&p, DV_WISH_NEED, names[i], "ssd", "", "");
+    shows(&p, "4 needs of tags\n", true);
+    shows(&p, "\n1 more options and needs: --json shows all\n", true);
+    clear(&p);
+}
+
+/* Items that the plan has moved count until their owners have them. */
+TEST(test_on_their_way) {
+    pool p;
+    set_pool(&p);
+    dv_plan *plan = plan_of(&p);
+    plan->moved = calloc(2, sizeof *plan->moved);
+    assert_non_null(plan->moved);
+    plan->moved[0] = 1;
+    plan->moved[1] = 3;
+    plan->moved_count = 2;
+    shows(&p, "on their way", false);
+    p.items[3].member = 0;
+    shows(&p, "1 on their way", true);
     clear(&p);
 }
 

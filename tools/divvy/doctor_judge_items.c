@@ -169,7 +169,7 @@ static void judge_away(const dv_doctor *d, const pile *p, const dv_plan_member *
         dv_finding_why(finding, "it is static: they go to others when it is away for longer than %s",
                        dv_age_text(entry->rejoin_delay_ms, kept));
         dv_finding_todo(finding,
-                        "start it again, with --identifier %.200s; or give them to others: divvy drain --path "
+                        "start it again, with --identifier %.200s; or give them to others: divvy forget --path "
                         "%.150s %.150s",
                         name, d->path, name);
         return;

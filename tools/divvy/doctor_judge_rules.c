@@ -7,14 +7,17 @@
 #include "status_rules.h"
 #include "table.h"
 
-/* A pause by a member, for an item that failed again and again, is told once it is so old. */
-enum { QUARANTINE_MS = 3600 * 1000 };
-
 /* A name as it stands in a sentence. */
 #define NAME "%.160s"
 
-static const char *plural(size_t count) {
-    return count == 1 ? "" : "s";
+/* Counts paused items that somebody works on. */
+static size_t count_running(const dv_doctor *d) {
+    size_t count = 0;
+    for (size_t i = 0; i < d->status.item_count; i++) {
+        const dv_status_item *item = &d->status.items[i];
+        count += item->head && dv_wishes_find(d->status.rules.plan->wishes, DV_WISH_PAUSE, item->name);
+    }
+    return count;
 }
 
 static void judge_waiting(const dv_doctor *d, dv_findings *f) {
@@ -25,6 +28,10 @@ static void judge_waiting(const dv_doctor *d, dv_findings *f) {
                                           member ? member->identifier : d->path);
     dv_finding_what(finding, "loads and operators' wishes wait: %.500s", why);
     if (!member) return;
+    size_t running = count_running(d);
+    if (running > 0)
+        dv_finding_what(finding, "loads and operators' wishes wait, and %zu paused item%s worked on: %.400s", running,
+                        running == 1 ? " is" : "s are", why);
     dv_finding_why(finding, "it would undo what they move; the items are dealt by %s",
                    member->follows ? "their number" : "names");
     dv_finding_todo(finding, "%s",
@@ -38,9 +45,30 @@ static void judge_pins(const dv_doctor *d, const dv_pool_rules *r, dv_findings *
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "pin", whom);
     dv_finding_what(finding, "%zu item%s pinned to a member that is not there; the first is " NAME, r->lost_count,
                     r->lost_count == 1 ? " is" : "s are", r->lost->name);
-    dv_finding_why(finding, "until it is there, others have the item%s; " NAME " asked for the first",
-                   plural(r->lost_count), *r->lost->by ? r->lost->by : "somebody");
-    dv_finding_todo(finding, "start " NAME "; or: divvy unpin --path %.200s %.200s", whom, d->path, r->lost->name);
+    bool kept = dv_pool_rules_is_kept(r, r->lost);
+    dv_finding_why(finding, "%s; " NAME " asked for the first",
+                   kept ? "the plan keeps the first for that member, and nobody has it"
+                        : "until that member is there, others have the first",
+                   *r->lost->by ? r->lost->by : "somebody");
+    if (kept) dv_finding_todo(finding, "start " NAME "; or: divvy forget --path %.200s %.200s", whom, d->path, whom);
+    else dv_finding_todo(finding, "start " NAME "; or: divvy unpin --path %.200s %.200s", whom, d->path, r->lost->name);
+}
+
+/* Tells of the first pin, or move, that overrides a tag or a cap. */
+static void judge_overrides(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
+    char why[DV_RULE_BYTES];
+    const dv_wishes *wishes = r->plan->wishes;
+    for (size_t i = 0; wishes && i < wishes->count; i++) {
+        const dv_wish *wish = &wishes->list[i];
+        if (!dv_pool_rules_override(r, wish, why)) continue;
+        dv_finding *finding = dv_findings_add(f, DV_DOCTOR_NOTE, "pin", d->path);
+        dv_finding_what(finding, NAME " is %s to " NAME ", and %.300s", wish->name,
+                        wish->kind == DV_WISH_PIN ? "pinned" : "moved", dv_pool_rules_whom(r, wish), why);
+        dv_finding_why(finding, "a pin, and a move, beat tags and caps; " NAME " asked for it",
+                       *wish->by ? wish->by : "somebody");
+        dv_finding_todo(finding, "if it should not: divvy unpin --path %.200s %.200s", d->path, wish->name);
+        return;
+    }
 }
 
 static void judge_tag(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
@@ -50,7 +78,7 @@ static void judge_tag(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "tag", d->path);
     dv_finding_what(finding, "%zu item%s the tag %s, which no member has; the first is " NAME, r->tag_count,
                     r->tag_count == 1 ? " needs" : "s need", r->tag, first);
-    dv_finding_why(finding, "nobody may take what needs a tag that it does not have");
+    dv_finding_why(finding, "nobody takes what needs a tag that it does not have, unless it is pinned");
     dv_pool_rules_tell_undo(dv_pool_rules_need(r, first), d->path, undo);
     dv_finding_todo(finding, "start a member with --tags %s; or let it need none: %.450s", r->tag, undo);
 }
@@ -85,7 +113,7 @@ static void judge_quarantine(const dv_doctor *d, const dv_pool_rules *r, dv_find
     size_t count = 0;
     for (size_t i = 0; wishes && i < wishes->count; i++) {
         const dv_wish *wish = &wishes->list[i];
-        if (!is_quarantine(wish) || dv_doctor_age_ms(d, wish->at_ms) < QUARANTINE_MS) continue;
+        if (!is_quarantine(wish)) continue;
         count++;
         if (!oldest || wish->at_ms < oldest->at_ms) oldest = wish;
     }
@@ -106,6 +134,7 @@ void dv_doctor_judge_rules(const dv_doctor *d, dv_findings *f) {
     judge_waiting(d, f);
     judge_pins(d, r, f);
     if (dv_status_rules_hold(&d->status)) {
+        judge_overrides(d, r, f);
         judge_tag(d, r, f);
         judge_room(d, r, f);
         judge_heavy(d, r, f);

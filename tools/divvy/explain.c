@@ -114,7 +114,7 @@ static void print_place(const dv_explanation *e, const dv_explain_place *place, 
     if (m && *m->host) snprintf(where, sizeof where, " on %.200s (pid %" PRId64 ")", m->host, m->pid);
     if (place == e->places) snprintf(token, sizeof token, ", token %" PRId64, place->token);
     const char *kind = m && m->kazoo ? ", of kazoo" : place->session == 0 ? ", persistent" : "";
-    line(p, what, "%s%s%s%s, in the queue for %s", place->name, where, kind, token,
+    line(p, what, "%s%s%s%s, %sfor %s", place->name, where, kind, token, place == e->places ? "" : "in the queue ",
          dv_age_text(e->status->read_at_ms - place->made_ms, age));
 }
 

@@ -121,8 +121,11 @@ static void judge_without_next(const dv_explanation *e, const dv_status_entry *n
         const char *name = dv_status_plan_name(next->entry);
         say(v->now, "it is kept for " NAME ", which %s", name,
             fate(e, name, next->entry->rejoin_delay_ms, "is not there", how));
-        say(v->next, "it is " NAME "'s when that comes back, and goes to another when it is away for longer than %s",
-            name, dv_age_text(next->entry->rejoin_delay_ms, kept));
+        say(v->next,
+            "it is " NAME
+            "'s when that comes back, and goes to another when it is away for longer than %s; or at once: "
+            "divvy forget --path %.300s %.160s",
+            name, dv_age_text(next->entry->rejoin_delay_ms, kept), e->status->path, name);
     } else {
         const char *name = dv_status_plan_name(next->entry);
         say(v->now, NAME ", to which the plan gives it, %s", name, fate(e, name, 0, "has gone", how));
@@ -157,7 +160,9 @@ static const char *waits_for(const dv_explanation *e, const dv_status_item *item
     const dv_pool_rules *rules = &e->status->rules;
     const dv_wish *hold = dv_pool_rules_hold(rules, item->name);
     const char *owner = item->planned ? dv_status_plan_name(item->planned->entry) : "";
+    size_t number = rules->any ? dv_pool_rules_find(rules, item->name) : SIZE_MAX;
     if (dv_status_rules_wait(e->status, NULL, out)) return out;
+    if (number != SIZE_MAX && dv_pool_rules_waits_for_round(rules, number)) return "it waits for a round";
     if (!hold || hold->kind == DV_WISH_PAUSE || strcmp(dv_pool_rules_whom(rules, hold), owner) == 0) return "";
     return "that member is not there";
 }
@@ -180,7 +185,9 @@ static void judge_by_plan(const dv_explanation *e, const dv_status_item *item, d
     } else if (owner && owner->member == next->member) {
         v->state = "settled";
         bool obeys = v->rule && !*waits_for(e, item, why);
-        say(v->now, "it is where the plan wants it%s%s", obeys ? ": " : "", obeys ? v->why : "");
+        bool round = strcmp(waits_for(e, item, why), "it waits for a round") == 0;
+        say(v->now, "it is where the plan %s it%s%s", round ? "leaves" : "wants", obeys ? ": " : "",
+            obeys ? v->why : "");
     } else if (owner) {
         judge_move(e, owner, &e->status->members[next->member], v);
     } else {
@@ -202,11 +209,18 @@ static void judge_rule(const dv_explanation *e, const char *item, dv_explain_ver
 /* Says why the plan has it so, where the state has not said it; and whether that waits. */
 static void tell_rule(const dv_explanation *e, const dv_status_item *item, dv_explain_verdict *v) {
     char why[DV_RULE_BYTES];
+    char more[DV_RULE_BYTES];
+    const dv_wish *hold = dv_pool_rules_hold(&e->status->rules, item->name);
     const char *but = v->rule ? waits_for(e, item, why) : "";
     size_t at = strlen(v->now);
     if (v->rule && !strstr(v->now, v->why))
         at += (size_t)snprintf(v->now + at, DV_EXPLAIN_BYTES - at, "%s%s", at ? "; " : "", v->why);
-    if (*but && at < DV_EXPLAIN_BYTES) snprintf(v->now + at, DV_EXPLAIN_BYTES - at, "; that waits: %.300s", but);
+    bool round = strcmp(but, "it waits for a round") == 0;
+    if (*but && at < DV_EXPLAIN_BYTES)
+        snprintf(v->now + at, DV_EXPLAIN_BYTES - at, "; %s%.300s", round ? "" : "that waits: ", but);
+    else if (hold && at < DV_EXPLAIN_BYTES && dv_pool_rules_override(&e->status->rules, hold, more))
+        snprintf(v->now + at, DV_EXPLAIN_BYTES - at, "; %.600s", more);
+    if (round && !*v->next) say(v->next, "a later plan moves it, when the moves before it have ended (max-moves)");
 }
 
 dv_explain_verdict dv_explain_judge(const dv_explanation *e) {

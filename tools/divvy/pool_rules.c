@@ -1,6 +1,7 @@
 /* The rules of a pool: loads, tags, caps, and operators' wishes. SPDX-License-Identifier: Apache-2.0 */
 #include "pool_rules.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,11 @@
 
 static bool is_there(const dv_plan_member *m) {
     return m->leaving[0] == '\0' && m->absent == 0;
+}
+
+/* Returns whether it is there, or the plan keeps its place. */
+static bool may_return(const dv_plan_member *m) {
+    return m->leaving[0] == '\0' && (m->absent == 0 || (m->is_static && m->rejoin_delay_ms > 0));
 }
 
 static bool has_tag(const dv_plan_member *m, const char *tag) {
@@ -39,8 +45,8 @@ const char *dv_pool_rules_whom(const dv_pool_rules *r, const dv_wish *wish) {
     return m ? dv_status_plan_name(m) : wish->value;
 }
 
-/* Returns whether the member that a pin or a move is to can have the item. */
-static bool can_hold(const dv_plan *plan, const dv_wish *wish) {
+bool dv_pool_rules_can_hold(const dv_pool_rules *r, const dv_wish *wish) {
+    const dv_plan *plan = r->plan;
     const dv_plan_member *keyed = wish->kind == DV_WISH_MOVE ? find_key(plan, wish->value) : NULL;
     if (wish->kind == DV_WISH_MOVE) return keyed && is_there(keyed);
     for (size_t n = 0; n < plan->member_count; n++) {
@@ -105,11 +111,12 @@ static void count_wishes(dv_pool_rules *r) {
     for (size_t i = 0; wishes && i < wishes->count; i++) {
         const dv_wish *wish = &wishes->list[i];
         bool places = wish->kind == DV_WISH_PIN || wish->kind == DV_WISH_MOVE;
+        r->needs += wish->kind == DV_WISH_NEED;
         if ((!places && wish->kind != DV_WISH_PAUSE) || dv_pool_rules_find(r, wish->name) == SIZE_MAX) continue;
         r->pinned += wish->kind == DV_WISH_PIN;
         r->moved += wish->kind == DV_WISH_MOVE;
         r->paused += wish->kind == DV_WISH_PAUSE;
-        if (!places || can_hold(r->plan, wish)) continue;
+        if (!places || dv_pool_rules_can_hold(r, wish)) continue;
         if (r->lost_count++ == 0) r->lost = wish;
     }
 }
@@ -136,7 +143,8 @@ static void add_room(dv_pool_rules *r) {
 
 static bool has_member_with(const dv_plan *plan, const char *tag) {
     bool found = false;
-    for (size_t n = 0; !found && n < plan->member_count; n++) found = has_tag(&plan->members[n], tag);
+    for (size_t n = 0; !found && n < plan->member_count; n++)
+        found = may_return(&plan->members[n]) && has_tag(&plan->members[n], tag);
     return found;
 }
 
@@ -226,7 +234,7 @@ void dv_pool_rules_clear(dv_pool_rules *rules) {
 /* ---- words ---- */
 
 void dv_pool_rules_tell(const dv_pool_rules *r, const dv_wish *wish, char out[DV_RULE_BYTES]) {
-    static const char *const verbs[DV_WISH_KINDS] = {"moved", "tagged", "set", "paused", "pinned"};
+    static const char *const verbs[DV_WISH_KINDS] = {"moved", "asked for", "set", "paused", "pinned"};
     char *since = dv_look_utc(wish->at_ms);
     bool places = wish->kind == DV_WISH_PIN || wish->kind == DV_WISH_MOVE, dated = since && *since;
     snprintf(out, DV_RULE_BYTES, "%s%s" NAME "%s%s%s%s%s%s", verbs[wish->kind], places ? " to " : "",
@@ -246,7 +254,7 @@ static takers find_takers(const dv_pool_rules *r, const char *tag) {
     takers t = {0};
     for (size_t n = 0; n < r->plan->member_count; n++) {
         const dv_plan_member *m = &r->plan->members[n];
-        if (tag && !has_tag(m, tag)) continue;
+        if (!may_return(m) || (tag && !has_tag(m, tag))) continue;
         t.has = true;
         if (!is_there(m) || m->weight == 0) continue;
         t.count++;
@@ -281,6 +289,49 @@ const char *dv_pool_rules_why(const dv_pool_rules *r, size_t item, char out[DV_R
     return words[hold->kind];
 }
 
+bool dv_pool_rules_is_kept(const dv_pool_rules *r, const dv_wish *wish) {
+    size_t item = dv_pool_rules_find(r, wish->name);
+    uint32_t slot = item == SIZE_MAX ? DV_PLAN_NO_SLOT : r->plan->owners[item];
+    const dv_plan_member *owner = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(r->plan, slot);
+    return owner && !is_there(owner) && strcmp(dv_status_plan_name(owner), dv_pool_rules_whom(r, wish)) == 0;
+}
+
+/* Returns the member to which the plan gives an item, if it is the one of a pin or a move. */
+static const dv_plan_member *held_by(const dv_pool_rules *r, const dv_wish *wish) {
+    size_t item = dv_pool_rules_find(r, wish->name);
+    bool places = wish->kind == DV_WISH_PIN || wish->kind == DV_WISH_MOVE;
+    uint32_t slot = item == SIZE_MAX || !places ? DV_PLAN_NO_SLOT : r->plan->owners[item];
+    const dv_plan_member *owner = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(r->plan, slot);
+    return owner && strcmp(dv_status_plan_name(owner), dv_pool_rules_whom(r, wish)) == 0 ? owner : NULL;
+}
+
+bool dv_pool_rules_override(const dv_pool_rules *r, const dv_wish *wish, char out[DV_RULE_BYTES]) {
+    const dv_plan_member *owner = held_by(r, wish);
+    const char *tag = dv_wishes_tag(r->plan->wishes, wish->name);
+    out[0] = '\0';
+    if (!owner || !r->plan->header.is_balanced) return false;
+    const char *name = dv_status_plan_name(owner);
+    uint32_t count = r->counts[owner - r->plan->members];
+    if (tag && !has_tag(owner, tag))
+        snprintf(out, DV_RULE_BYTES, "that overrides the tag %.200s, which " NAME " does not have", tag, name);
+    else if (owner->cap && count > owner->cap)
+        snprintf(out, DV_RULE_BYTES,
+                 "that overrides the cap of " NAME ", which has %" PRIu32 " items and takes %" PRIu32, name, count,
+                 owner->cap);
+    return *out != '\0';
+}
+
+bool dv_pool_rules_waits_for_round(const dv_pool_rules *r, size_t item) {
+    const dv_plan_member *owner = NULL;
+    if (r->any && r->plan->header.is_balanced && r->plan->owners[item] != DV_PLAN_NO_SLOT)
+        owner = dv_plan_member_at(r->plan, r->plan->owners[item]);
+    const char *name = r->plan->set->names[item], *tag = dv_wishes_tag(r->plan->wishes, name);
+    const dv_wish *hold = owner ? dv_pool_rules_hold(r, name) : NULL;
+    if (!owner || (hold && held_by(r, hold))) return false;
+    if (hold && hold->kind != DV_WISH_PAUSE && dv_pool_rules_can_hold(r, hold)) return true;
+    return (hold && hold->kind == DV_WISH_PAUSE) || (is_there(owner) && tag && !has_tag(owner, tag));
+}
+
 static int by_number(const void *left, const void *right) {
     const uint32_t *a = left, *b = right;
     return (*a > *b) - (*a < *b);
@@ -294,6 +345,16 @@ static const dv_load_giver *find_giver(const dv_plan *plan, size_t item) {
         if (giver->count > 0 && bsearch(&number, giver->items, giver->count, sizeof number, by_number)) return giver;
     }
     return NULL;
+}
+
+/* Writes which tag an item needs, who asked for it, and whether its owner has it. */
+static void tell_tag(const dv_pool_rules *r, size_t item, const dv_plan_member *owner, char out[DV_RULE_BYTES]) {
+    char asked[DV_RULE_BYTES];
+    const dv_wish *need = dv_pool_rules_need(r, r->plan->set->names[item]);
+    dv_pool_rules_tell(r, need, asked);
+    bool has = has_tag(owner, need->value);
+    snprintf(out, DV_RULE_BYTES, "it needs the tag %.200s (%.600s)%s" NAME "%s", need->value, asked,
+             has ? "" : ", and ", has ? "" : dv_status_plan_name(owner), has ? "" : " does not have it");
 }
 
 const char *dv_pool_rules_why_there(const dv_pool_rules *r, size_t item, char out[DV_RULE_BYTES]) {
@@ -314,6 +375,6 @@ const char *dv_pool_rules_why_there(const dv_pool_rules *r, size_t item, char ou
                  (double)giver->permille / 1000);
         return "load";
     }
-    if (tag) snprintf(out, DV_RULE_BYTES, "it needs the tag %s", tag);
+    if (tag) tell_tag(r, item, owner, out);
     return tag ? "tag" : NULL;
 }

@@ -17,6 +17,7 @@ typedef struct {
     uint32_t *counts;             /* items of each member, by place */
     double *shares;               /* the load of each member as a part of its fair share; NULL: the plan has no loads */
     size_t pinned, moved, paused; /* items of the plan */
+    size_t needs;                 /* rules by which items need tags */
     const dv_wish *lost;          /* the first pin, or move, to a member that is not there; NULL: none */
     size_t lost_count;
     const char *tag;            /* the first one that items need and no member has; NULL: none */
@@ -46,6 +47,17 @@ void dv_pool_rules_tell_undo(const dv_wish *need, const char *path, char out[DV_
 void dv_pool_rules_tell(const dv_pool_rules *rules, const dv_wish *wish, char out[DV_RULE_BYTES]);
 /* Returns the identifier of the member that a pin or a move is to. */
 const char *dv_pool_rules_whom(const dv_pool_rules *rules, const dv_wish *wish);
+
+/* Returns whether the member that a pin, or a move, is to is there. */
+bool dv_pool_rules_can_hold(const dv_pool_rules *rules, const dv_wish *wish);
+/* Returns whether the plan still gives the item to a static member that is away, to which it is pinned or moved. */
+bool dv_pool_rules_is_kept(const dv_pool_rules *rules, const dv_wish *wish);
+/* Writes which rules a pin, or a move, overrides: "that overrides the tag ssd, which m2 does not have". Returns whether
+ * it does. */
+bool dv_pool_rules_override(const dv_pool_rules *rules, const dv_wish *wish, char out[DV_RULE_BYTES]);
+/* Returns whether the item stays where it is only until a round may take it: its owner lacks the tag, it is paused, or
+ * it is pinned to another that is there. */
+bool dv_pool_rules_waits_for_round(const dv_pool_rules *rules, size_t item);
 
 /* Writes why the plan gives an item to nobody: "no member has the tag ssd". Returns a word for it: "paused", "tag",
  * "cap"; NULL: the rules are not why, or not in force. */

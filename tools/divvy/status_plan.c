@@ -131,7 +131,7 @@ void dv_status_plan_describe(const dv_status_entry *entry, const dv_status_membe
     const char *word = dv_status_plan_state(entry ? entry->entry : NULL, member);
     char age[DV_AGE_BYTES];
     if (strcmp(word, "absent") == 0)
-        snprintf(out, bytes, "absent, %zu kept %s for it", entry->item_count,
+        snprintf(out, bytes, "absent, %zu kept for it up to %s", entry->item_count,
                  dv_age_text(entry->entry->rejoin_delay_ms, age));
     else if (member && member->releasing > 0)
         snprintf(out, bytes, "%s%sreleasing %zu", word, *word ? ", " : "", member->releasing);
@@ -167,6 +167,25 @@ static state_counts count_states(const dv_status *status) {
     return t;
 }
 
+static int compare_name(const void *name, const void *item) {
+    return strcmp(name, ((const dv_status_item *)item)->name);
+}
+
+/* Counts the items that the plan has moved, and that their owners do not have yet. Items come in the plan's order. */
+static size_t count_moving(const dv_status *status, const dv_plan *plan) {
+    size_t moving = 0;
+    for (size_t i = 0; i < plan->moved_count; i++) {
+        const char *name = plan->set->names[plan->moved[i]];
+        const dv_status_item *item = status->item_count == 0 ? NULL
+                                                             : bsearch(name, status->items, status->item_count,
+                                                                       sizeof *status->items, compare_name);
+        bool arrived = item && item->head && item->planned && item->member == item->planned->member &&
+                       item->member != DV_NO_MEMBER;
+        moving += !arrived;
+    }
+    return moving;
+}
+
 static const char *standing_text(const dv_status *status) {
     switch (status->plan->memory.standing) {
     case DV_PLAN_BROKEN: return "broken";
@@ -192,7 +211,7 @@ void dv_status_plan_print(const dv_status *status, FILE *to) {
     state_counts t = status->member_count > 0 ? count_states(status) : (state_counts){0};
     bool first = true;
     if (status->member_count == 0) fputs(": nobody is in the pool", to);
-    else print_count(to, &first, plan->moved_count, "on their way");
+    else print_count(to, &first, count_moving(status, plan), "on their way");
     print_count(to, &first, t.releasing, "to be released");
     print_count(to, &first, t.drained, "drained");
     print_count(to, &first, t.absent, "absent");
@@ -201,6 +220,7 @@ void dv_status_plan_print(const dv_status *status, FILE *to) {
     print_count(to, &first, status->rules.pinned, "pinned");
     print_count(to, &first, status->rules.moved, "moved by hand");
     print_count(to, &first, status->rules.paused, "paused");
+    print_count(to, &first, status->rules.needs, status->rules.needs == 1 ? "need of a tag" : "needs of tags");
     fputs("\n", to);
     dv_status_rules_print(status, to);
 }
@@ -225,7 +245,7 @@ static bool put_plan(cJSON *json, const dv_status *status, const dv_plan *plan) 
                 dv_json_bool(json, "in_force", status->in_force) &&
                 dv_json_number(json, "items", (int64_t)plan->set->count) &&
                 dv_json_number(json, "max_moves", (int64_t)plan->header.options.max_moves) &&
-                dv_json_number(json, "moving", (int64_t)plan->moved_count);
+                dv_json_number(json, "moving", (int64_t)count_moving(status, plan));
     cJSON *members = good ? cJSON_AddArrayToObject(json, "members") : NULL;
     good = members;
     for (size_t n = 0; good && n < status->entry_count; n++) good = put_entry(members, status, &status->entries[n]);

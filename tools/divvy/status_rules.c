@@ -47,7 +47,7 @@ const char *dv_status_rules_why(const dv_status *status, const char *item, char 
 
 /* ---- the whole pool ---- */
 
-enum { NOTES_MAX = 6 };
+enum { NOTES_MAX = 8, SHOWN_MAX = 4 };
 
 /* Sentences that an operator should know. */
 typedef struct {
@@ -73,9 +73,10 @@ static void note_room(const dv_pool_rules *r, notes *n) {
 static void note_faults(const dv_pool_rules *r, notes *n) {
     if (r->lost)
         snprintf(next_note(n), DV_RULE_BYTES,
-                 "%zu item%s %s to a member that is not there; the first is " NAME ", which waits for " NAME,
+                 "%zu item%s %s to a member that is not there; the first is " NAME ", and its member " NAME ": %s",
                  r->lost_count, plural(r->lost_count), r->lost_count == 1 ? "is pinned" : "are pinned", r->lost->name,
-                 dv_pool_rules_whom(r, r->lost));
+                 dv_pool_rules_whom(r, r->lost),
+                 dv_pool_rules_is_kept(r, r->lost) ? "the plan keeps it for that" : "others have it until then");
     if (r->tag)
         snprintf(next_note(n), DV_RULE_BYTES, "no member has the tag %s, which %zu item%s need%s; the first is " NAME,
                  r->tag, r->tag_count, plural(r->tag_count), r->tag_count == 1 ? "s" : "",
@@ -87,6 +88,23 @@ static void note_faults(const dv_pool_rules *r, notes *n) {
                  r->heavy == 1 ? " is" : "s are", r->plan->set->names[r->heaviest], r->heaviest_shares);
 }
 
+/* Writes how many wishes override tags and caps, and the first. */
+static void note_overrides(const dv_pool_rules *r, notes *n) {
+    char why[DV_RULE_BYTES], first[DV_RULE_BYTES];
+    const dv_wish *wish = NULL;
+    size_t count = 0;
+    for (size_t i = 0; r->plan->wishes && i < r->plan->wishes->count; i++) {
+        if (!dv_pool_rules_override(r, &r->plan->wishes->list[i], why)) continue;
+        if (count++ > 0) continue;
+        wish = &r->plan->wishes->list[i];
+        memcpy(first, why, sizeof first);
+    }
+    if (wish)
+        snprintf(next_note(n), DV_RULE_BYTES,
+                 "%zu pin%s or move%s beat%s a tag or a cap; the first is of " NAME ": %.600s", count, plural(count),
+                 plural(count), count == 1 ? "s" : "", wish->name, first);
+}
+
 static void make_notes(const dv_status *status, notes *n) {
     char why[DV_RULE_BYTES];
     n->count = 0;
@@ -94,10 +112,31 @@ static void make_notes(const dv_status *status, notes *n) {
     if (dv_status_rules_wait(status, NULL, why))
         snprintf(next_note(n), DV_RULE_BYTES, "loads and operators' wishes wait: %.900s", why);
     note_faults(&status->rules, n);
+    note_overrides(&status->rules, n);
+}
+
+/* Prints the options that an operator has set, and what items need. */
+static void print_asked(const dv_status *status, FILE *to) {
+    char asked[DV_RULE_BYTES], line[2 * DV_RULE_BYTES];
+    const dv_wishes *wishes = status->rules.any ? status->rules.plan->wishes : NULL;
+    size_t count = 0;
+    for (size_t i = 0; wishes && i < wishes->count; i++) {
+        const dv_wish *wish = &wishes->list[i];
+        bool option = wish->kind == DV_WISH_OPTION;
+        if ((!option && wish->kind != DV_WISH_NEED) || ++count > SHOWN_MAX) continue;
+        dv_pool_rules_tell(&status->rules, wish, asked);
+        snprintf(line, sizeof line, NAME "%s%.160s, %s", wish->name, option ? "=" : " needs the tag ", wish->value,
+                 asked);
+        char *readable = dv_text_readable(line);
+        fprintf(to, "%s\n", readable ? readable : "?");
+        free(readable);
+    }
+    if (count > SHOWN_MAX) fprintf(to, "%zu more options and needs: --json shows all\n", count - SHOWN_MAX);
 }
 
 void dv_status_rules_print(const dv_status *status, FILE *to) {
     notes n;
+    print_asked(status, to);
     make_notes(status, &n);
     for (size_t i = 0; i < n.count; i++) {
         char *readable = dv_text_readable(n.text[i]);
@@ -137,12 +176,12 @@ bool dv_status_rules_json(cJSON *plan, const dv_status *status) {
     if (!r->any) return true;
     const dv_wishes *wishes = r->plan->wishes;
     cJSON *json = cJSON_AddObjectToObject(plan, "rules");
-    bool good = json && dv_json_bool(json, "in_force", dv_status_rules_hold(status)) &&
-                dv_json_number(json, "pinned", (int64_t)r->pinned) &&
-                dv_json_number(json, "moved", (int64_t)r->moved) &&
-                dv_json_number(json, "paused", (int64_t)r->paused) &&
-                dv_json_text_or_null(json, "load_unit", r->plan->loads ? r->plan->loads->unit : NULL) &&
-                put_notes(json, status);
+    bool good =
+        json && dv_json_bool(json, "in_force", dv_status_rules_hold(status)) &&
+        dv_json_number(json, "pinned", (int64_t)r->pinned) && dv_json_number(json, "moved", (int64_t)r->moved) &&
+        dv_json_number(json, "paused", (int64_t)r->paused) && dv_json_number(json, "needs", (int64_t)r->needs) &&
+        dv_json_text_or_null(json, "load_unit", r->plan->loads ? r->plan->loads->unit : NULL) &&
+        put_notes(json, status);
     cJSON *array = good ? cJSON_AddArrayToObject(json, "wishes") : NULL;
     good = array;
     for (size_t i = 0; good && wishes && i < wishes->count; i++) good = put_wish(array, r, &wishes->list[i]);
