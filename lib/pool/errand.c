@@ -201,7 +201,8 @@ static verdict consider(dv_errand *e, int *error, int64_t now) {
     dv_errand_result *r = &e->result;
     r->waits_for[0] = '\0';
     *error = has_plan(e) ? rule->find(e) : 0;
-    bool found = !*error && !r->error && !*r->waits_for, knows = found && (e->has_facts || !rule->needs_facts(e));
+    bool found = !*error && !r->error && !*r->waits_for,
+         knows = found && (e->has_facts || !(e->ask.facts || rule->needs_facts(e)));
     bool so = knows && rule->is_so(e), settled = found && dv_gathering_settled(&e->party, e->memory.plan, now);
     if (found && !so && settled && e->has_facts) rule->tell(e);
     if (!*error) *error = r->error;
@@ -329,7 +330,8 @@ static void take_party(dv_errand *e, const dv_reply *reply, int64_t now) {
     int error = dv_gathering_take(&e->party, reply, now);
     if (!error && e->party.pzxid == 0) {
         error = DIVVY_ENOENT;
-        dv_errand_refuse(e, error, "there is no pool at %s", e->path);
+        dv_errand_refuse(e, error, "there is no pool at %s: nobody was ever a member there; is the path right?",
+                         e->path);
     }
     if (error) end(e, error, now);
     else look_at_odd(e, now);

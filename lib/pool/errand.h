@@ -32,6 +32,7 @@ enum { DV_ASK_CONFIGURED_WEIGHT = -1 };
 typedef struct {
     dv_ask_kind kind;
     bool undo;            /* not of a weight, and not of DV_ASK_FORGET */
+    bool facts;           /* the data of all nodes are read, also where the plan says it already */
     bool dry_run;         /* nothing is written: the result tells what would be */
     const char *name;     /* a member, by its identifier or its key; an item; of DV_ASK_NEED also a prefix; an option */
     const char *value;    /* DV_ASK_MOVE, _PIN: a member; _NEED: a tag; _OPTION: a number. NULL: none */

@@ -79,16 +79,13 @@ const char **dv_gathering_pick(const dv_gathering *g, bool (*choose)(const char 
 
 void dv_gathering_tell_odd(const char *node, char *text, size_t bytes) {
     const char *identifier = dv_identifier_of(node);
-    if (dv_member_is_kazoo(node)) {
-        snprintf(text, bytes, "follows no plan: its member %s is kazoo's", identifier);
-    } else if (sort_of(node) == ODD) {
-        snprintf(text, bytes, "follows no plan: its member %s is of an earlier release, or has a rule of its own",
-                 identifier);
-    } else {
-        snprintf(text, bytes,
-                 "cannot do that yet: its member %s is of an earlier release, which deals by numbers alone",
-                 identifier);
-    }
+    bool odd = sort_of(node) == ODD;
+    const char *why = "is of an earlier release, which deals by numbers alone";
+    if (odd) why = "is of an earlier release, or has a rule of its own";
+    if (dv_member_is_kazoo(node)) why = "is kazoo's";
+    snprintf(text, bytes,
+             "%s: its member %s %s; end it, or wait until it has left: until then pauses and pins are not in force",
+             odd ? "follows no plan" : "cannot do that yet", identifier, why);
 }
 
 bool dv_gathering_has(const dv_gathering *g, const char *identifier) {

@@ -6,7 +6,7 @@
 #include "plan/text.h"
 #include "recipe/fetch.h"
 
-enum { DV_GATHERING_TEXT_BYTES = 512 };
+enum { DV_GATHERING_TEXT_BYTES = 1600 };
 
 typedef struct {
     char **nodes;

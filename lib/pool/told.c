@@ -32,7 +32,7 @@ static void say_what(sentence *s, const dv_errand *e) {
     const dv_ask *ask = &e->ask;
     switch (ask->kind) {
     case DV_ASK_WEIGHT: say_weight(s, e); break;
-    case DV_ASK_FORGET: say(s, "stopped waiting for %s", ask->name); break;
+    case DV_ASK_FORGET: say(s, "forgot %s, which was absent: others get its items", ask->name); break;
     case DV_ASK_MOVE: say(s, "moved %s to %s", ask->name, ask->value); break;
     case DV_ASK_PIN:
         if (ask->undo) say(s, "unpinned %s", ask->name);

@@ -63,9 +63,14 @@ static void list_members(const dv_plan *plan, const char *identifier, char *text
     free((void *)names);
 }
 
+void dv_whom_list(const dv_plan *plan, char *text, size_t bytes) {
+    text[0] = '\0';
+    list_members(plan, NULL, text, bytes);
+}
+
 static void refuse_none(dv_errand *e, const char *name) {
-    char names[1024] = "";
-    list_members(e->memory.plan, NULL, names, sizeof names);
+    char names[1024];
+    dv_whom_list(e->memory.plan, names, sizeof names);
     dv_errand_refuse(e, DIVVY_ENOENT, "the pool %s has no member %s; there are: %s", e->path, name, names);
 }
 

@@ -16,6 +16,8 @@ size_t dv_whom_load_of(const dv_plan *plan, bool is_static, const char *key);
 /* Returns whether no member but this one weighs more than 0 and is there: then nobody can take its items. */
 bool dv_whom_is_last(const dv_plan *plan, bool is_static, const char *key);
 
+/* Writes the identifiers of a plan's members, sorted, as many as there is room for: "a, b, c". */
+void dv_whom_list(const dv_plan *plan, char *text, size_t bytes);
 /* Returns the identifier of a plan's member. */
 const char *dv_whom_identifier(const dv_plan_member *member);
 

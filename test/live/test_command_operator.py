@@ -58,7 +58,7 @@ class Operator(Case):
         had = self.owner(members)
         to = next(member for member in members if member is not had)
         line = self.ask("pin", "--wait", "--reason", "new disk", ITEM, to.identifier)
-        self.assertRegex(line, r"\Aitem-05: pinned to %s; %s by plan [0-9]+ \(before: %s\)\Z" %
+        self.assertRegex(line, r"\Aitem-05: pinned to %s; %s by plan [0-9]+ \(before: %s\)(; 1 other item moves)?\Z" %
                          (to.identifier, to.identifier, had.identifier))
         self.wait_owned(to)
         self.assertIn("new disk", self.root())
@@ -73,17 +73,20 @@ class Operator(Case):
         again, = self.start(to.identifier)
         self.wait_owned(again)
         self.assertRegex(self.ask("unpin", ITEM), r"\Aitem-05: no longer pinned; %s by plan " % to.identifier)
-        self.assertRegex(self.ask("unpin", ITEM), r"\Aitem-05: not pinned; %s by plan [0-9]+\Z" % to.identifier)
+        self.assertRegex(self.ask("unpin", ITEM), r"\Aitem-05: not pinned, nor moved \(a move ends with its member\); "
+                         r"%s by plan [0-9]+\Z" % to.identifier)
 
     # A pin to a member that is not there is kept, with a warning.
     def test_pin_to_absent(self):
         members = self.start("a")
         self.wait_divided(members)
         line = self.ask("pin", ITEM, "late", warning="divvy: warning: late is not in the pool %s; until it comes, the "
-                        "owner of item-05 is a\n" % self.path)
+                        "owner of item-05 is a; there are: a\n" % self.path)
         self.assertRegex(line, r"\Aitem-05: pinned to late; a by plan ")
         late, = self.start("late")
         self.wait_owned(late)
+        self.ask("pin", ITEM, "lade", warning="divvy: warning: lade is not in the pool %s; until it comes, the owner "
+                 "of item-05 is late; there are: a, late; did you mean late?\n" % self.path)
 
     # A move ends with its member, and an unpin undoes it before that.
     def test_move(self):
@@ -96,7 +99,7 @@ class Operator(Case):
         self.ask("move", ITEM, to.identifier)
         to.stop()
         self.wait_divided([a if to is b else b])
-        self.assertRegex(self.ask("unpin", ITEM), r"\Aitem-05: not pinned; ")
+        self.assertRegex(self.ask("unpin", ITEM), r"\Aitem-05: not pinned, nor moved \(a move ends ")
 
     # Nobody has a paused item. It goes back where it was.
     def test_pause(self):
@@ -108,6 +111,10 @@ class Operator(Case):
         self.wait_divided(members, [item for item in ITEMS if item != ITEM])
         self.assertEqual(Setting.zookeeper.get_children(self.path + "/locks/" + ITEM), [])
         self.assertRegex(self.ask("pause", ITEM), r"\Aitem-05: paused already; nobody by plan ")
+        self.assertRegex(self.ask("pin", "--reason", "two\nlines", ITEM, had.identifier),
+                         r"\Aitem-05: pinned to %s; nobody by plan [0-9]+, as it is paused " % had.identifier)
+        self.assertIn("two lines", self.root())
+        self.ask("unpin", ITEM)
         self.assertRegex(self.ask("resume", "--wait", ITEM),
                          r"\Aitem-05: resumed; %s by plan [0-9]+ \(before: nobody\)" % had.identifier)
         self.wait_owned(had)
@@ -117,17 +124,25 @@ class Operator(Case):
     def test_need(self):
         members = self.start("a", "b")
         self.wait_divided(members)
-        line = self.ask("need", "item-0*", "gpu", warning="divvy: warning: of 9 items that need the tag gpu, 9 are "
-                        "without an owner\n")
+        line = self.ask("need", "item-0*", "gpu", warning="divvy: warning: no member of %s has the tag gpu; no member "
+                        "has any\ndivvy: warning: of 9 items that need the tag gpu, 9 are without an owner\n" %
+                        self.path)
         self.assertRegex(line, r"\Aitem-0\*: needs the tag gpu; 9 items move by plan ")
         self.wait_divided(members, ITEMS[9:])
         members += self.start("c", options=("--tags", "gpu"))
         self.wait_divided(members)
         self.assertLessEqual(set(ITEMS[:9]), set(members[2].owned))
-        self.ask("need", "x*", "ssd", warning="divvy: warning: no item of %s begins so yet: x*\n" % self.path)
+        self.ask("need", "x*", "ssd", warning="divvy: warning: no member of %s has the tag ssd; there are: gpu\n"
+                 "divvy: warning: no item of %s begins so yet: x*\n" % (self.path, self.path))
         self.assertRegex(self.ask("need", "--undo", "item-0*"), r"\Aitem-0\*: needs no tag; ")
         self.assertEqual(self.ask("need", "--undo", "item-0*"), "item-0*: needs no tag already")
         self.refused(1, "has no item item-5; did you mean item-05?", "need", "item-5", "gpu")
+        self.ask("need", "item-0*", "gpu")
+        rest = ", but item-0\\* needs gpu; undo that: divvy need --path %s --undo 'item-0\\*'\\Z" % self.path
+        self.assertRegex(self.ask("need", "--undo", ITEM), r"\Aitem-05: needs no tag by itself already" + rest)
+        self.ask("need", ITEM, "gpu")
+        self.assertRegex(self.ask("need", "--undo", ITEM), r"\Aitem-05: no longer needs a tag by itself" +
+                         rest.replace("\\Z", "; 0 items move by plan "))
         self.refused(2, '"a b" is no tag', "need", ITEM, "a b")
 
     # Options are set while the pool works, and set back.
@@ -161,6 +176,8 @@ class Operator(Case):
         self.assertRegex(self.ask("forget", "--wait", "b"), r"\Ab: no longer waited for; 6 items move by plan ")
         self.wait_divided([a])
         self.refused(1, "has no member b; there are: a", "forget", "b")
+        self.assertRegex(run("history", "--path", self.path).stdout,
+                         r"\n[0-9]+: .*@.* forgot b, which was absent: others get its items\n")
 
     # A dry run changes nothing, and tells the moves, which are those of the call itself.
     def test_dry_run(self):
@@ -217,6 +234,8 @@ class Operator(Case):
         self.wait_divided([a])
         self.refused(1, "has no item itme-05; did you mean item-05?", "pin", "itme-05", "a")
         self.refused(1, "has no member x; there are: a", "move", ITEM, "x")
+        self.refused(1, "has no item a; that is a member: the item comes first", "pin", "a", ITEM)
+        self.refused(1, "has no item item-*; only divvy need takes a prefix", "pause", "item-*")
         twin, = self.start("a")
         wait_for(lambda: twin.acquired() and len(twin.owned) == 6, "the twin has its share")
         nodes = [node for node in Setting.zookeeper.get_children(self.path + "/party") if node.endswith("-a")]
@@ -225,7 +244,8 @@ class Operator(Case):
         self.ask("move", ITEM, nodes[0])
         kazoo, = self.start("k", kind=KazooMember)
         wait_for(kazoo.acquired, "it has a share")
-        self.refused(1, "follows no plan: its member k is kazoo's", "unpin", ITEM)
+        self.refused(1, "follows no plan: its member k is kazoo's; end it, or wait until it has left: until then "
+                     "pauses and pins are not in force", "unpin", ITEM)
 
     # Where the plan may not be written, that is the reason.
     def test_denied(self):

@@ -10,6 +10,7 @@
 #include "client/client.h"
 #include "command.h"
 #include "nearest.h"
+#include "pool/whom.h"
 #include "pool/wishes.h"
 
 typedef struct {
@@ -48,19 +49,29 @@ void dv_asking_drop(dv_errand *errand, const dv_look *look) {
     dv_client_unlock(dv_look_client(look));
 }
 
-/* Asks for the nearest item, where there is none of that name. */
-static const char *question(const dv_errand *e, dv_nearest *nearest) {
+static bool has_member(const dv_plan *plan, const char *name) {
+    bool found = false;
+    for (size_t n = 0; !found && n < plan->member_count; n++)
+        found = strcmp(dv_whom_identifier(&plan->members[n]), name) == 0;
+    return found;
+}
+
+/* Returns a hint where there is no item of that name: what it is instead, or which item is near. */
+static const char *hint(const dv_errand *e, dv_nearest *nearest) {
     const dv_plan *plan = e->memory.plan;
+    const char *name = e->ask.name;
     bool of_item = e->rule->of_wishes && e->ask.kind != DV_ASK_OPTION && e->result.error == DIVVY_ENOENT;
-    if (!of_item || !plan || dv_pool_item(plan, e->ask.name) != SIZE_MAX) return "";
-    *nearest = dv_nearest_to(e->ask.name, strlen(e->ask.name));
+    if (!of_item || !plan || !*name || dv_pool_item(plan, name) != SIZE_MAX) return "";
+    if (name[strlen(name) - 1] == '*') return "; only divvy need takes a prefix and *: name the items one by one";
+    if (has_member(plan, name)) return "; that is a member: the item comes first, then the member";
+    *nearest = dv_nearest_to(name, strlen(name));
     for (size_t i = 0; i < plan->set->count; i++) dv_nearest_try(nearest, plan->set->names[i]);
     return dv_nearest_question(nearest, "");
 }
 
 static int tell_failure(const asking *a, const dv_look *look, const dv_look_options *options, int error) {
     const dv_errand_result *r = a->errand ? &a->errand->result : NULL;
-    if (r && *r->text) dv_command_say("%s%s", r->text, question(a->errand, &(dv_nearest){0}));
+    if (r && *r->text) dv_command_say("%s%s", r->text, hint(a->errand, &(dv_nearest){0}));
     else if (r && error == DIVVY_ETIMEDOUT && *r->waits_for)
         dv_command_say("%s, after %" PRId64 " ms", r->waits_for, options->timeout_ms);
     else return dv_look_failed(look, error);

@@ -55,7 +55,8 @@ static const operation operations[] = {
      {"ITEM", "MEMBER"},
      false,
      "Gives ITEM to MEMBER, and keeps it there until that member ends, or until `divvy unpin`.\n"
-     "MEMBER is an identifier or, where several have that, the name of a node in the party.\n"},
+     "MEMBER is an identifier or, where several have that, the name of a node in the party. A\n"
+     "static member that is absent gets ITEM when it is back within its --rejoin-delay.\n"},
     {"pause",
      DV_ASK_PAUSE,
      false,

@@ -1,6 +1,7 @@
 /* The operator's commands: options that they have in common. SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <pwd.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,14 @@ const char *dv_operator_wrong(const dv_operator_options *o) {
     return NULL;
 }
 
+/* A reason is shown in one line of a table, so a line break in it becomes a space. It is a word of argv, which may be
+ * written to. */
+static void make_one_line(const char *reason) {
+    for (char *at = (char *)(uintptr_t)reason; *at; at++) {
+        if (*at == '\n' || *at == '\r' || *at == '\t') *at = ' ';
+    }
+}
+
 int dv_operator_parse(const char *command, const dv_option *table, dv_operator_options *o, int argc, char **argv,
                       int *rest) {
     const char *reason = NULL;
@@ -33,6 +42,7 @@ int dv_operator_parse(const char *command, const dv_option *table, dv_operator_o
     int outcome = dv_options_parse_among(command, table, o, argc, argv, rest);
     if (outcome != DV_OPTIONS_PARSED) return outcome;
     o->wait = o->wait || o->wait_timeout_ms > 0;
+    if (o->reason) make_one_line(o->reason);
     const char *wrong = dv_operator_wrong(o);
     if (wrong) dv_command_misused(command, "%s", wrong);
     else if (dv_path_check(o->path, &reason) != 0)

@@ -7,6 +7,7 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
+#include "nearest.h"
 #include "operator.h"
 #include "pool/changes.h"
 #include "pool/whom.h"
@@ -46,14 +47,45 @@ static const char *name_or_nobody(const dv_plan_member *m) {
 
 /* ---- for people ---- */
 
+/* Returns the need that holds for the item, or the prefix, once its own is undone; NULL: none. */
+static const dv_wish *rest_of_need(const dv_errand *e) {
+    const dv_wishes *wishes = e->result.after->wishes;
+    const char *name = e->ask.name;
+    size_t longest = 0, name_bytes = strlen(name);
+    const dv_wish *found = NULL;
+    for (size_t i = 0; wishes && i < wishes->count; i++) {
+        const dv_wish *wish = &wishes->list[i];
+        size_t bytes = strlen(wish->name);
+        bool prefix = wish->kind == DV_WISH_NEED && wish->name[bytes - 1] == '*' && bytes <= name_bytes;
+        if (!prefix || bytes < longest || strncmp(wish->name, name, bytes - 1) != 0) continue;
+        longest = bytes;
+        found = wish;
+    }
+    return found;
+}
+
+static void say_need_undone(const dv_errand *e, FILE *to) {
+    const dv_wish *rest = rest_of_need(e);
+    const char *already = has_changed(e) ? "" : " already";
+    if (rest)
+        fprintf(to, "%s%s, but %s needs %s; undo that: divvy need --path %s --undo '%s'",
+                has_changed(e) ? "no longer needs a tag by itself" : "needs no tag by itself", already, rest->name,
+                rest->value, e->path, rest->name);
+    else fprintf(to, "needs no tag%s", already);
+}
+
+static void say_unpinned(const dv_errand *e, FILE *to) {
+    bool was_moved = dv_wishes_find(e->result.before->wishes, DV_WISH_MOVE, e->ask.name) != NULL;
+    if (has_changed(e)) fprintf(to, "no longer %s", was_moved ? "moved" : "pinned");
+    else fputs("not pinned, nor moved (a move ends with its member)", to);
+}
+
 static void say_wish(const dv_errand *e, FILE *to) {
     const dv_ask *ask = &e->ask;
-    bool was_moved = dv_wishes_find(e->result.before->wishes, DV_WISH_MOVE, ask->name) != NULL;
-    const char *already = has_changed(e) || ask->undo ? "" : " already",
-               *no_longer = has_changed(e) ? "no longer" : "not";
+    const char *already = has_changed(e) || ask->undo ? "" : " already";
     switch (ask->kind) {
     case DV_ASK_PIN:
-        if (ask->undo) fprintf(to, "%s %s", no_longer, was_moved ? "moved" : "pinned");
+        if (ask->undo) say_unpinned(e, to);
         else fprintf(to, "pinned to %s%s", ask->value, already);
         break;
     case DV_ASK_MOVE: fprintf(to, "moved to %s%s", ask->value, already); break;
@@ -62,7 +94,7 @@ static void say_wish(const dv_errand *e, FILE *to) {
         else fprintf(to, "paused%s", already);
         break;
     case DV_ASK_NEED:
-        if (ask->undo) fprintf(to, "needs no tag%s", has_changed(e) ? "" : " already");
+        if (ask->undo) say_need_undone(e, to);
         else fprintf(to, "needs the tag %s%s", ask->value, already);
         break;
     case DV_ASK_FORGET: fputs("no longer waited for", to); break;
@@ -72,12 +104,26 @@ static void say_wish(const dv_errand *e, FILE *to) {
     }
 }
 
+/* Counts the items that move besides the one that is asked about. */
+static size_t count_others(const dv_errand *e) {
+    const dv_errand_result *r = &e->result;
+    size_t count, own = dv_pool_item(r->after, e->ask.name), others = 0;
+    dv_change *changes = dv_changes_list(r->before, r->after, &count);
+    for (size_t i = 0; i < count; i++) others += changes[i].item != own;
+    free(changes);
+    return others;
+}
+
 static void say_plan(const dv_errand *e, FILE *to) {
     const dv_errand_result *r = &e->result;
     uint64_t generation = r->after->header.generation;
     if (is_of_item(e)) {
-        fprintf(to, "; %s by plan %" PRIu64, or_nobody(owner_of(r->after, e->ask.name)), generation);
-        if (has_changed(e)) fprintf(to, " (before: %s)", or_nobody(owner_of(r->before, e->ask.name)));
+        const char *owner = owner_of(r->after, e->ask.name), *was = owner_of(r->before, e->ask.name);
+        bool paused = e->ask.kind != DV_ASK_PAUSE && dv_wishes_find(r->after->wishes, DV_WISH_PAUSE, e->ask.name);
+        fprintf(to, "; %s by plan %" PRIu64 "%s", or_nobody(owner), generation, paused ? ", as it is paused" : "");
+        if (has_changed(e)) fprintf(to, " (before: %s)", or_nobody(was));
+        size_t others = count_others(e);
+        if (others > 0) fprintf(to, "; %zu other item%s", others, others == 1 ? " moves" : "s move");
     } else if (has_changed(e)) {
         size_t moved = dv_changes_count(r->before, r->after);
         fprintf(to, "; %zu item%s by plan %" PRIu64, moved, moved == 1 ? " moves" : "s move", generation);
@@ -210,7 +256,41 @@ static bool is_needy(const dv_errand *e, const char *item) {
     return prefix ? strncmp(item, e->ask.name, bytes - 1) == 0 : strcmp(item, e->ask.name) == 0;
 }
 
+/* Adds the tag to the text, unless it is there. */
+static void add_tag(char *text, size_t bytes, const char *tag, size_t tag_bytes) {
+    size_t used = strlen(text);
+    for (const char *at = text; *at; at += strcspn(at, ","), at += strspn(at, ", ")) {
+        if (strcspn(at, ",") == tag_bytes && strncmp(at, tag, tag_bytes) == 0) return;
+    }
+    if (used + tag_bytes + 3 > bytes) return;
+    snprintf(text + used, bytes - used, "%s%.*s", used ? ", " : "", (int)tag_bytes, tag);
+}
+
+/* Lists the tags of all members. Returns whether the one that is asked for is among them. */
+static bool list_tags(const dv_errand *e, char *text, size_t bytes) {
+    const dv_plan *plan = e->result.after;
+    bool found = false;
+    text[0] = '\0';
+    for (size_t n = 0; n < plan->member_count; n++) {
+        const char *at = plan->members[n].tags ? plan->members[n].tags : "";
+        for (; *at; at += strcspn(at, ","), at += *at == ',') {
+            size_t count = strcspn(at, ",");
+            found = found || (strlen(e->ask.value) == count && strncmp(at, e->ask.value, count) == 0);
+            add_tag(text, bytes, at, count);
+        }
+    }
+    return found;
+}
+
+static void warn_of_tag(const dv_errand *e) {
+    char tags[1024];
+    if (list_tags(e, tags, sizeof tags)) return;
+    dv_command_say("warning: no member of %s has the tag %s; %s%s", e->path, e->ask.value,
+                   *tags ? "there are: " : "no member has any", tags);
+}
+
 static void warn_of_need(const dv_errand *e) {
+    if (!e->ask.undo) warn_of_tag(e);
     const dv_plan *plan = e->result.after;
     size_t matches = 0, unowned = 0;
     for (size_t i = 0; i < plan->set->count; i++) {
@@ -225,9 +305,24 @@ static void warn_of_need(const dv_errand *e) {
                        unowned == 1 ? "is" : "are");
 }
 
+/* A member that the plan waits for is no typing mistake. */
+static void warn_of_absent(const dv_errand *e) {
+    const dv_plan *plan = e->result.after;
+    const char *owner = or_nobody(owner_of(plan, e->ask.name));
+    char names[1024];
+    if (e->result.key) {
+        dv_command_say("warning: %s is absent; until it is back, the owner of %s is %s%s", e->ask.value, e->ask.name,
+                       owner, e->ask.kind == DV_ASK_MOVE ? ", and the move is over if it comes too late" : "");
+        return;
+    }
+    dv_nearest nearest = dv_nearest_to(e->ask.value, strlen(e->ask.value));
+    for (size_t n = 0; n < plan->member_count; n++) dv_nearest_try(&nearest, dv_whom_identifier(&plan->members[n]));
+    dv_whom_list(plan, names, sizeof names);
+    dv_command_say("warning: %s is not in the pool %s; until it comes, the owner of %s is %s; there are: %s%s",
+                   e->ask.value, e->path, e->ask.name, owner, names, dv_nearest_question(&nearest, ""));
+}
+
 void dv_operator_warn(const dv_errand *e) {
-    if (e->result.absent)
-        dv_command_say("warning: %s is not in the pool %s; until it comes, the owner of %s is %s", e->ask.value,
-                       e->path, e->ask.name, or_nobody(owner_of(e->result.after, e->ask.name)));
+    if (e->result.absent) warn_of_absent(e);
     if (e->ask.kind == DV_ASK_NEED) warn_of_need(e);
 }
