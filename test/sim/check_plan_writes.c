@@ -224,8 +224,8 @@ static bool has_arrived(const sim_world *w, const dv_plan *plan, size_t moved, c
     const struct sim_plans_truth *t = truth_of(w);
     const char *name = plan->set->names[plan->moved[moved]];
     const dv_plan_member *m = dv_plan_member_at(plan, plan->owners[plan->moved[moved]]);
-    /* An item that is no longer dealt, or whose owner goes, is no longer on its way. */
-    if (!m || !survives(plan, after, m->slot) || !deals(after, name)) return true;
+    /* An item that is no longer dealt, or is paused, or whose owner goes, is no longer on its way. */
+    if (!m || !survives(plan, after, m->slot) || !deals(after, name) || sim_is_paused(after, name)) return true;
     if (was_gone(t, m, plan->header.pzxid)) return true;
     const sim_queue *q = &w->truth.queues[atoi(name + 5)];
     for (size_t k = 0; k < t->party_count; k++) {

@@ -74,9 +74,13 @@ static bool has_wish(const dv_plan *plan, dv_wish_kind kind, const char *name) {
     return plan->header.is_balanced && dv_wishes_find(plan->wishes, kind, name);
 }
 
+bool sim_is_paused(const dv_plan *plan, const char *name) {
+    return has_wish(plan, DV_WISH_PAUSE, name);
+}
+
 bool sim_is_placed(const dv_plan *before, const dv_plan *after, const char *name) {
-    return has_wish(after, DV_WISH_PIN, name) || has_wish(after, DV_WISH_MOVE, name) ||
-           has_wish(after, DV_WISH_PAUSE, name) || has_wish(before, DV_WISH_PAUSE, name);
+    return has_wish(after, DV_WISH_PIN, name) || has_wish(after, DV_WISH_MOVE, name) || sim_is_paused(after, name) ||
+           sim_is_paused(before, name);
 }
 
 /* ---- D48: which wishes there are ---- */

@@ -77,6 +77,8 @@ void sim_wishes_check(sim_world *w, const sim_plan_version *from, const sim_plan
 void sim_wishes_note(sim_plan_version *v, const sim_plan_version *before, bool is_spoiled);
 /* Returns whether an operator has a say in where the item is, now or by the plan before. */
 bool sim_is_placed(const dv_plan *before, const dv_plan *after, const char *name);
+/* Returns whether nobody is to have the item (D48). */
+bool sim_is_paused(const dv_plan *plan, const char *name);
 /* Returns whether members that follow the root of `v` may have that plan in memory. */
 bool sim_plan_is_followed(const sim_plan_version *v, const dv_plan *plan);
 
