@@ -38,7 +38,7 @@ class Shown(Case):
         self.pool()
         page = self.page("status", *["--item=" + item for item in ITEMS])
         for line in ("plan 7, absence: 2 pinned, 1 paused, 1 need of a tag",
-                     "1 item is pinned to a member that is not there; the first is i1, and its member m9: "
+                     "1 item is pinned to a member that is not there; the first is i1, which m9 is to have: "
                      "others have it until then",
                      "no member has the tag ssd, which 1 item needs; the first is i4",
                      "1 item is more than a fair share of the load; the most is i5 with"):

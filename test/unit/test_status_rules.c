@@ -113,8 +113,8 @@ static void says(pool *p, const char *item, const char *word, const char *senten
     assert_string_equal(why, sentence);
 }
 
-/* Checks what `divvy explain` says. */
-static void explains(pool *p, size_t item, const char *state, const char *now) {
+/* Checks what `divvy explain` says, and returns that. */
+static dv_explain_verdict explains(pool *p, size_t item, const char *state, const char *now) {
     match(p);
     dv_explain_place place = {.name = p->items[item].owner, .member = p->items[item].member};
     dv_status one = p->status;
@@ -128,16 +128,21 @@ static void explains(pool *p, size_t item, const char *state, const char *now) {
     dv_explain_verdict v = dv_explain_judge(&e);
     assert_string_equal(v.state, state);
     assert_string_equal(v.now, now);
+    return v;
 }
 
-static char *page_of(pool *p) {
+static char *page_within(pool *p, size_t columns) {
     dv_status_page page = {.members = NULL};
     const dv_status_page before = {.members = NULL};
     match(p);
-    char *out = dv_status_page_print(&p->status, &page, &before, false, 0);
+    char *out = dv_status_page_print(&p->status, &page, &before, false, columns);
     dv_status_page_free(&page);
     assert_non_null(out);
     return out;
+}
+
+static char *page_of(pool *p) {
+    return page_within(p, 0);
 }
 
 /* Checks that the page has a text, or that it has not. */
@@ -188,11 +193,13 @@ TEST(test_lost_pin) {
     pool p;
     set_pool(&p);
     wish(&p, DV_WISH_PIN, "i3", "m9", "anna", "");
-    explains(&p, 3, "settled",
-             "it is where the plan wants it; pinned to m9 by anna since 2026-01-31T12:00:00Z; that waits: that member "
-             "is not there");
+    dv_explain_verdict v = explains(
+        &p, 3, "settled",
+        "it is where the plan wants it; pinned to m9 by anna since 2026-01-31T12:00:00Z; that waits: that member "
+        "is not there");
+    assert_string_equal(v.next, "it goes there when that member comes; or: divvy unpin --path /q i3");
     shows(&p,
-          "1 item is pinned to a member that is not there; the first is i3, and its member m9: others have it until "
+          "1 item is pinned to a member that is not there; the first is i3, which m9 is to have: others have it until "
           "then\n",
           true);
     clear(&p);
@@ -302,6 +309,22 @@ TEST(test_pin_overrides) {
     clear(&p);
 }
 
+/* Where a line is too long, columns of rules that say nothing go first, and a reason is cut at its end. */
+TEST(test_narrow) {
+    pool p;
+    set_pool(&p);
+    plan_of(&p)->members[1].weight = 0;
+    wish(&p, DV_WISH_PIN, "i0", "a", "anna", "a new disk has come for it, and has to be filled");
+    char *page = page_within(&p, 60);
+    static const char *const heads[][2] = {{"STATE", "1"}, {"SHARE", ""}, {"TAGS", ""}, {"CAP", ""}};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        assert_int_equal(strstr(page, heads[i][0]) != NULL, *heads[i][1] != '\0');
+    assert_non_null(strstr(page, "  pinned to a by anna since"));
+    assert_non_null(strstr(page, "...\n"));
+    free(page);
+    clear(&p);
+}
+
 /* What an operator has set stands below the plan. Of many the first ones do. */
 TEST(test_options) {
     pool p;
@@ -329,6 +352,8 @@ TEST(test_on_their_way) {
     shows(&p, "on their way", false);
     p.items[3].member = 0;
     shows(&p, "1 on their way", true);
+    disown(&p, 3); /* It goes to nobody, and nobody has it. */
+    shows(&p, "on their way", false);
     clear(&p);
 }
 

@@ -107,6 +107,14 @@ char *dv_text_shorten(const char *text, size_t columns) {
     return out;
 }
 
+char *dv_text_clip(const char *text, size_t columns) {
+    if (dv_text_width(text) <= columns) return strdup(text);
+    size_t marks = columns < DOTS ? columns : DOTS;
+    char *out = NULL;
+    int first = (int)beginning(text, strlen(text), columns - marks);
+    return asprintf(&out, "%.*s%.*s", first, text, (int)marks, dots) < 0 ? NULL : out;
+}
+
 void dv_text_wrap(const char *text, size_t used, size_t indent, size_t columns, FILE *to) {
     size_t room = columns == DV_COLUMNS_ALL ? SIZE_MAX : columns;
     bool begun = false; /* a word of the text stands on this line */

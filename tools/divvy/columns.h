@@ -34,6 +34,9 @@ size_t dv_text_width(const char *text);
  * allocation fails. */
 char *dv_text_shorten(const char *text, size_t columns);
 
+/* The same with "..." at its end: a sentence says the most at its beginning. */
+char *dv_text_clip(const char *text, size_t columns);
+
 /* Prints a paragraph on lines of at most `columns` columns, all but the first behind `indent` spaces. A word that needs
  * more is continued on the next line. Its first line has `used` columns already. DV_COLUMNS_ALL: on one line. */
 void dv_text_wrap(const char *text, size_t used, size_t indent, size_t columns, FILE *to);

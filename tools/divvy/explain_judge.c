@@ -15,6 +15,8 @@
 
 enum { FATE_BYTES = 96 };
 
+static const char not_there[] = "that member is not there", waits_for_round[] = "it waits for a round";
+
 __attribute__((format(printf, 2, 3))) static void say(char *out, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -162,9 +164,9 @@ static const char *waits_for(const dv_explanation *e, const dv_status_item *item
     const char *owner = item->planned ? dv_status_plan_name(item->planned->entry) : "";
     size_t number = rules->any ? dv_pool_rules_find(rules, item->name) : SIZE_MAX;
     if (dv_status_rules_wait(e->status, NULL, out)) return out;
-    if (number != SIZE_MAX && dv_pool_rules_waits_for_round(rules, number)) return "it waits for a round";
+    if (number != SIZE_MAX && dv_pool_rules_waits_for_round(rules, number)) return waits_for_round;
     if (!hold || hold->kind == DV_WISH_PAUSE || strcmp(dv_pool_rules_whom(rules, hold), owner) == 0) return "";
-    return "that member is not there";
+    return not_there;
 }
 
 static void judge_by_plan(const dv_explanation *e, const dv_status_item *item, dv_explain_verdict *v) {
@@ -185,7 +187,7 @@ static void judge_by_plan(const dv_explanation *e, const dv_status_item *item, d
     } else if (owner && owner->member == next->member) {
         v->state = "settled";
         bool obeys = v->rule && !*waits_for(e, item, why);
-        bool round = strcmp(waits_for(e, item, why), "it waits for a round") == 0;
+        bool round = strcmp(waits_for(e, item, why), waits_for_round) == 0;
         say(v->now, "it is where the plan %s it%s%s", round ? "leaves" : "wants", obeys ? ": " : "",
             obeys ? v->why : "");
     } else if (owner) {
@@ -215,11 +217,14 @@ static void tell_rule(const dv_explanation *e, const dv_status_item *item, dv_ex
     size_t at = strlen(v->now);
     if (v->rule && !strstr(v->now, v->why))
         at += (size_t)snprintf(v->now + at, DV_EXPLAIN_BYTES - at, "%s%s", at ? "; " : "", v->why);
-    bool round = strcmp(but, "it waits for a round") == 0;
+    bool round = strcmp(but, waits_for_round) == 0;
     if (*but && at < DV_EXPLAIN_BYTES)
         snprintf(v->now + at, DV_EXPLAIN_BYTES - at, "; %s%.300s", round ? "" : "that waits: ", but);
     else if (hold && at < DV_EXPLAIN_BYTES && dv_pool_rules_override(&e->status->rules, hold, more))
         snprintf(v->now + at, DV_EXPLAIN_BYTES - at, "; %.600s", more);
+    if (*but && hold && !*v->next && strcmp(but, not_there) == 0)
+        say(v->next, "it goes there when that member comes; or: divvy unpin --path %.300s %.300s", e->status->path,
+            item->name);
     if (round && !*v->next) say(v->next, "a later plan moves it, when the moves before it have ended (max-moves)");
 }
 

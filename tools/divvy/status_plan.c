@@ -181,7 +181,8 @@ static size_t count_moving(const dv_status *status, const dv_plan *plan) {
                                                                        sizeof *status->items, compare_name);
         bool arrived = item && item->head && item->planned && item->member == item->planned->member &&
                        item->member != DV_NO_MEMBER;
-        moving += !arrived;
+        bool nobodys = status->in_force && plan->owners[plan->moved[i]] == DV_PLAN_NO_SLOT && !(item && item->head);
+        moving += !arrived && !nobodys;
     }
     return moving;
 }

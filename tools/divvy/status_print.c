@@ -53,9 +53,9 @@ static const dv_fit ruled_fits[] = {
     {.dull = "1000", .hide = 4},
     {.dull = "-", .name = true},
     {.dull = "-"},
-    {.dull = "-"},
-    {.dull = "-", .name = true},
-    {.dull = "-"},
+    {.dull = "-", .rare = true},
+    {.dull = "-", .name = true, .rare = true},
+    {.dull = "-", .rare = true},
 };
 
 static const dv_column item_columns[] = {
@@ -80,8 +80,13 @@ static const dv_column ruled_item_columns[] = {
     {"AGE", true, true},    {"WAITING", true, false}, {"WHY", false, false},
 };
 
-static const dv_fit ruled_item_fits[] = {{.name = true}, {.name = true}, {.dull = "-", .name = true}, {.hide = 1},
-                                         {.hide = 2},    {.dull = "0"},  {.dull = "-", .name = true}};
+static const dv_fit ruled_item_fits[] = {{.name = true},
+                                         {.name = true},
+                                         {.dull = "-", .name = true},
+                                         {.hide = 1},
+                                         {.hide = 2},
+                                         {.dull = "0"},
+                                         {.dull = "-", .name = true, .sentence = true}};
 
 /* The columns of both tables, by the kind of the page. */
 static const struct {

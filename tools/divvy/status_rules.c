@@ -73,7 +73,7 @@ static void note_room(const dv_pool_rules *r, notes *n) {
 static void note_faults(const dv_pool_rules *r, notes *n) {
     if (r->lost)
         snprintf(next_note(n), DV_RULE_BYTES,
-                 "%zu item%s %s to a member that is not there; the first is " NAME ", and its member " NAME ": %s",
+                 "%zu item%s %s to a member that is not there; the first is " NAME ", which " NAME " is to have: %s",
                  r->lost_count, plural(r->lost_count), r->lost_count == 1 ? "is pinned" : "are pinned", r->lost->name,
                  dv_pool_rules_whom(r, r->lost),
                  dv_pool_rules_is_kept(r, r->lost) ? "the plan keeps it for that" : "others have it until then");

@@ -191,7 +191,8 @@ static bool hide_next(layout *l) {
 static void lay_out(layout *l) {
     enum { READABLE = 16, SHORT = 8, SHORTEST = 3 };
     measure(l);
-    for (size_t i = 0; i < l->table->column_count && !fit(l); i++) l->hidden[i] = is_dull(l, i);
+    for (size_t i = 0; i < l->table->column_count && !fit(l); i++) l->hidden[i] = l->fits[i].rare && is_dull(l, i);
+    for (size_t i = 0; i < l->table->column_count && !fit(l); i++) l->hidden[i] = l->hidden[i] || is_dull(l, i);
     while (!narrow(l, true, READABLE)) {
         bool fewer = hide_next(l);
         if (!fewer && (narrow(l, true, SHORT) || narrow(l, false, SHORTEST))) return;
@@ -205,7 +206,7 @@ static void print_cells(const layout *l, const char *const *cells, FILE *to) {
     while (last > 0 && l->hidden[last - 1]) last--;
     for (size_t i = 0; i < last; i++) {
         if (l->hidden[i]) continue;
-        char *text = dv_text_shorten(cells[i], l->widths[i]);
+        char *text = (l->fits && l->fits[i].sentence ? dv_text_clip : dv_text_shorten)(cells[i], l->widths[i]);
         const char *shown = text ? text : "?";
         int gap = (int)(l->widths[i] - dv_text_width(shown));
         if (l->table->columns[i].right) fprintf(to, "%*s%s", gap, "", shown);

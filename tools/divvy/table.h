@@ -36,6 +36,8 @@ void dv_table_print(const dv_table *table, bool marks, FILE *to);
 typedef struct {
     const char *dull; /* a column that has this in all rows is left out; NULL: none is dull */
     bool name;        /* cells are shortened in their middle */
+    bool sentence;    /* rather at their ends */
+    bool rare;        /* where it is dull, it is the first to go */
     int hide;         /* the column is left out, the lowest number first; 0: never */
 } dv_fit;
 
