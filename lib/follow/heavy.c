@@ -65,18 +65,19 @@ void dv_follow_tell_heavy(dv_follower *f, const dv_loads *reported) {
     char names[NAMES_BYTES] = "";
     size_t heavy = 0, used = 0;
     sizes s = {.members = NULL};
-    double fair = fair_share(&s, plan, reported);
+    double fair = fair_share(&s, plan, reported), total = 0;
+    for (size_t i = 0; fair > 0 && i < plan->set->count; i++) total += s.items[i].size > 0 ? s.items[i].size : 0;
     for (size_t i = 0; fair > 0 && i < plan->set->count; i++) {
         if (!(s.items[i].size > fair) || !is_new(&f->heavy, plan->set->names[i]) || heavy++ >= NAMES_TOLD) continue;
-        int bytes = snprintf(names + used, sizeof names - used, "%s\"%.40s\" (%.2g)", heavy > 1 ? ", " : "",
-                             plan->set->names[i], s.items[i].size);
+        int bytes = snprintf(names + used, sizeof names - used, "%s\"%.40s\" (%.0f %%)", heavy > 1 ? ", " : "",
+                             plan->set->names[i], 100 * s.items[i].size / total);
         if (bytes > 0 && used + (size_t)bytes < sizeof names) used += (size_t)bytes;
     }
     if (heavy > 0)
-        dv_follow_warn(f, DIVVY_WARN_HEAVY,
-                       "%s: %zu item%s more work than a member's fair share, %.2g %s: %s%s. No deal can even that out: "
-                       "its owner has as little else as possible; split the item, if that can be done",
-                       f->config.path, heavy, heavy == 1 ? " is" : "s are", fair, reported->unit, names,
-                       heavy > NAMES_TOLD ? ", ..." : "");
+        dv_follow_warn(
+            f, DIVVY_WARN_HEAVY,
+            "%s: %zu item%s more work than a member is to have beside them: of all load %s%s. No deal can even "
+            "that out: an owner of one has as little else as possible; split the item, if that can be done",
+            f->config.path, heavy, heavy == 1 ? " is" : "s are each", names, heavy > NAMES_TOLD ? ", ..." : "");
     free_sizes(&s);
 }

@@ -252,14 +252,29 @@ static void on_timer(dv_timer *timer, int64_t now) {
     if (!rests(f, now) && !f->loads.reading && dv_client_connected(f->config.client)) start_reading(f);
 }
 
+/* A member whose loads are of no use is told so itself, not only the first of the row. */
+static void warn_of_own_unit(dv_follower *f, const dv_plan *plan) {
+    dv_follow_loads *l = &f->loads;
+    bool differs = l->reports && plan->loads && strcmp(plan->loads->unit, f->config.load_unit) != 0;
+    if (differs && !l->unit_told)
+        dv_follow_warn(
+            f, DIVVY_WARN_LOAD_UNIT,
+            "%s: the pool's loads are in \"%s\", and those of member %s are in \"%s\", so they do not count: "
+            "give all members the same unit, and the same way to measure",
+            l->directory, plan->loads->unit, f->config.identifier, f->config.load_unit);
+    l->unit_told = differs;
+}
+
 /* D47: notes a plan that moved items for load. */
 static void note_plan(dv_follower *f, int64_t now) {
     dv_follow_loads *l = &f->loads;
     const dv_plan *plan = dv_follow_plan(f);
     if (!plan || l->seen_mzxid == f->memory.mzxid) return;
     l->seen_mzxid = f->memory.mzxid;
-    if (plan->header.reason == DV_PLAN_LOAD && plan->loads && plan->loads->giver_count > 0)
-        l->rest_until = now + REST_MS;
+    const dv_loads *before = f->memory.before ? f->memory.before->loads : NULL;
+    bool moved = plan->loads && plan->loads->giver_count > 0 && !dv_loads_same_givers(plan->loads, before);
+    if (moved && plan->header.reason == DV_PLAN_LOAD) l->rest_until = now + REST_MS;
+    warn_of_own_unit(f, plan);
 }
 
 void dv_follow_watch_loads(dv_follower *f, int64_t now) {

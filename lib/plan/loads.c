@@ -80,12 +80,17 @@ static bool givers_equal(const dv_load_giver *a, const dv_load_giver *b) {
            memcmp(a->items, b->items, a->count * sizeof *a->items) == 0;
 }
 
+bool dv_loads_same_givers(const dv_loads *a, const dv_loads *b) {
+    size_t count = a != NULL ? a->giver_count : 0;
+    bool same = count == (b != NULL ? b->giver_count : 0);
+    for (size_t g = 0; same && g < count; g++) same = givers_equal(&a->givers[g], &b->givers[g]);
+    return same;
+}
+
 bool dv_loads_equal(const dv_loads *a, const dv_loads *b) {
     if (a == b || a == NULL || b == NULL) return a == b;
-    bool equal = a->count == b->count && a->giver_count == b->giver_count && strcmp(a->unit, b->unit) == 0 &&
-                 memcmp(a->classes, b->classes, a->count) == 0;
-    for (size_t g = 0; equal && g < a->giver_count; g++) equal = givers_equal(&a->givers[g], &b->givers[g]);
-    return equal;
+    return a->count == b->count && strcmp(a->unit, b->unit) == 0 && memcmp(a->classes, b->classes, a->count) == 0 &&
+           dv_loads_same_givers(a, b);
 }
 
 bool dv_loads_add_giver(dv_loads *loads, const char *from, uint32_t permille, const uint32_t *items, size_t count) {

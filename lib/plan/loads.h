@@ -48,6 +48,8 @@ dv_loads *dv_loads_ref(dv_loads *loads);
 void dv_loads_unref(dv_loads *loads);
 /* Both may be NULL. */
 bool dv_loads_equal(const dv_loads *a, const dv_loads *b);
+/* Returns whether both tell of the same givers. Both may be NULL. */
+bool dv_loads_same_givers(const dv_loads *a, const dv_loads *b);
 /* Adds a giver before the loads are shared; copies what it is given. Returns false when an allocation fails. */
 bool dv_loads_add_giver(dv_loads *loads, const char *from, uint32_t permille, const uint32_t *items, size_t count);
 /* Returns whether it is 1 to 16 letters, digits, or `_ / % . -`. */

@@ -279,6 +279,20 @@ static bool find_gifts(const deal *d, gifts *g) {
     return true;
 }
 
+/* Returns the member that had the least of its share among those that got items, or NULL. */
+static const dv_plan_member *find_emptiest(const deal *d, const double *shares, double *share) {
+    const dv_plan *plan = d->plan;
+    const dv_plan_member *emptiest = NULL;
+    for (size_t i = 0; i < plan->set->count; i++) {
+        if (!gave(d, i)) continue;
+        const dv_plan_member *m = dv_plan_member_at(plan, plan->owners[i]);
+        if (emptiest != NULL && shares[m - plan->members] >= *share) continue;
+        emptiest = m;
+        *share = shares[m - plan->members];
+    }
+    return emptiest;
+}
+
 /* Adds those who gave for load, by their shares before, and tells of the fullest. Returns false: out of memory. */
 static bool add_givers(deal *d, dv_loads *loads, const gifts *g, const double *shares) {
     dv_plan *plan = d->plan;
@@ -296,6 +310,9 @@ static bool add_givers(deal *d, dv_loads *loads, const gifts *g, const double *s
         if (fullest == NULL || shares[n] > worst) fullest = m;
         if (fullest == m) worst = shares[n];
     }
+    bool names_fullest = fullest == NULL || worst > 1 + imbalance_usual; /* else an empty member is why */
+    const dv_plan_member *emptiest = names_fullest ? NULL : find_emptiest(d, shares, &worst);
+    if (emptiest != NULL) fullest = emptiest;
     if (fullest != NULL && plan->told[0] == '\0')
         snprintf(plan->told, sizeof plan->told, "%zu item%s moved for load: %.100s was at %.2f of its share", moved,
                  moved == 1 ? "" : "s", dv_plan_identifier(fullest), worst);

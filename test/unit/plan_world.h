@@ -136,12 +136,6 @@ static inline int step(world *w, const dv_plan_events *events) {
     assert_int_equal(next->header.pzxid, party.pzxid);
     assert_string_equal(next->header.after, w->plan != NULL ? w->plan->header.guid : "");
     seal(w, next);
-    if (dv_plan_step(&other, next, &party, NULL) != DV_PLAN_NOTHING) { /*DBG*/
-        for (size_t i = 0; i < next->set->count; i++) printf("i%zu class %d: %d -> %d -> %d\n", i+1, next->loads ? next->loads->classes[i] : -1, w->plan?(int)w->plan->owners[i]:-9, (int)next->owners[i], (int)other->owners[i]);
-        for (size_t i = 0; next->wishes && i < next->wishes->count; i++) printf("wish %s %s %s\n", dv_wish_kind_text(next->wishes->list[i].kind), next->wishes->list[i].name, next->wishes->list[i].value);
-        for (size_t m = 0; m < next->member_count; m++) printf("m%u %s absent %d\n", next->members[m].slot, next->members[m].key, (int)next->members[m].absent);
-        printf("bal %d->%d->%d reason %d other %d moved %zu, %zu, %zu\n", w->plan->header.is_balanced, next->header.is_balanced, other->header.is_balanced, next->header.reason, other->header.reason, w->plan->moved_count, next->moved_count, other->moved_count);
-    }
     assert_int_equal(dv_plan_step(&other, next, &party, NULL), DV_PLAN_NOTHING); /* f(f(p)) = f(p) */
     dv_plan_text text;
     print_whole(&text, next);

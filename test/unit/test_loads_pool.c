@@ -34,6 +34,27 @@ TEST(test_evens_out) {
     pool_close(&l);
 }
 
+/* D47: only a plan that moved items is rested after. A surge first drifts past the tenth of a share that is worth new
+ * classes, and then past the fifth for which items move; these do not wait for three minutes more. */
+TEST(test_surge) {
+    enum { SURGE_MS = 150000 };
+    pool l;
+    open_members(&l, NULL, MEMBERS);
+    burden_first(&l, 5);
+    run_telling(&l, 10 * MINUTE_MS);
+    settle(&l);
+    owners then = look(&l);
+    for (size_t i = 0; i < l.count; i++) truth[i] *= then.owners[i] == 1 ? 2.5 : 1;
+    unsigned plans = l.plan_writes;
+    run_telling(&l, SURGE_MS);
+    owners now = look(&l);
+    assert_true(l.plan_writes - plans >= 2); /* new classes, then moves */
+    assert_true(moved(&l, &then, &now) > 0);
+    owners_free(&then);
+    owners_free(&now);
+    pool_close(&l);
+}
+
 static uint64_t seed;
 
 /* Returns a factor from 0.7 to 1.3. */
@@ -121,7 +142,7 @@ TEST(test_reader_gone) {
     pool_close(&l);
 }
 
-/* A member that tells another unit is passed over, with one warning that names it. */
+/* A member that tells another unit is passed over, with one warning that names it, and one of its own. */
 TEST(test_another_unit) {
     pool l;
     divvy_partitioner_config config;
@@ -148,6 +169,7 @@ TEST(test_another_unit) {
     assert_non_null(strstr(l.members[0].warned, "member-2"));
     assert_non_null(strstr(l.members[0].warned, "\"cores\""));
     assert_int_equal(l.members[1].warnings[DIVVY_WARN_LOAD_UNIT], 0);
+    assert_int_equal(l.members[2].warnings[DIVVY_WARN_LOAD_UNIT], 1);
     owners_free(&then);
     owners_free(&now);
     pool_close(&l);
