@@ -368,8 +368,8 @@ DIVVY_API int divvy_partitioner_set_weight(divvy_partitioner *p, uint32_t weight
  * Source: docs/protocol.md, D46.
  * @param load a finite number >= 0
  * @return 0, or
- *   DIVVY_EINVAL  NULL; a load that is negative, infinite or not a number; or a member with an assignment that is no
- *                 plan (see config.assign)
+ *   DIVVY_EINVAL  NULL (where p is, divvy_client_error(NULL) says so); a load that is negative, infinite or not a
+ *                 number; or a member with an assignment that is no plan (see config.assign)
  *   DIVVY_ENOENT  the pool has no such item, as far as this member knows
  *   DIVVY_ENOMEM  allocation failed; the load is as it was
  *   DIVVY_ECLOSED, DIVVY_EFORK

@@ -23,6 +23,7 @@
  *     and the item has no new job. The new job has a new token.
  *   - A worker that returns before it was told to is called again after a pause: see `restart`.
  *   - A graceful end hands over: workers go on until others are ready for their items.
+ * A worker that tells divvy_job_set_load() has the pool deal by load.
  * docs/examples/workers.c is a program. Workers that are processes: `divvy partition`. For a loop of your own, without
  * a thread for each item, partitioner.h has the rules.
  *
@@ -243,6 +244,21 @@ DIVVY_API int divvy_job_should_stop(const divvy_job *job);
  * @return 1 when it was told to stop, 0 when the time is over, or DIVVY_EINVAL: job is NULL, or timeout_ms below -1
  */
 DIVVY_API int divvy_job_wait(divvy_job *job, int64_t timeout_ms);
+
+/**
+ * Tells how much work the job's item is now, so that the pool can deal by load: divvy_partitioner_set_load() for a
+ * worker, with all that is said there. The unit is load_unit of the pool's config. It is passed over, and 0 returned,
+ * when the item is not ours any longer.
+ * Thread: any.
+ * @param load a finite number >= 0
+ * @return 0, or
+ *   DIVVY_EINVAL  job is NULL; a load that is negative, infinite or not a number; or a member with an assignment that
+ *                 is no plan (see assign of the pool's config)
+ *   DIVVY_ENOENT  the pool no longer has the item, as after divvy_partitioner_set_items()
+ *   DIVVY_ENOMEM  allocation failed; the load is as it was
+ *   DIVVY_ECLOSED, DIVVY_EFORK
+ */
+DIVVY_API int divvy_job_set_load(const divvy_job *job, double load);
 
 DIVVY_EXTERN_C_END
 

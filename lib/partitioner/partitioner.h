@@ -176,7 +176,7 @@ static inline bool dv_partitioner_finished(const divvy_partitioner *p) {
 
 /* Takes the client lock, for calls that need a client that is not closed. Returns 0, or an error without the lock. */
 static inline int dv_partitioner_enter(divvy_partitioner *p) {
-    if (!p) return dv_client_enter(NULL);
+    if (!p) return dv_fail(NULL, DIVVY_EINVAL, "the partitioner is NULL");
     int error = dv_client_enter(p->object.client);
     if (error || p->object.client->life != DV_CLIENT_CLOSED) return error;
     dv_client_unlock(p->object.client);

@@ -133,3 +133,8 @@ int divvy_job_wait(divvy_job *job, int64_t timeout_ms) {
     pthread_cleanup_pop(1);
     return divvy_job_should_stop(job);
 }
+
+int divvy_job_set_load(const divvy_job *job, double load) {
+    if (!job) return dv_fail(NULL, DIVVY_EINVAL, "set_load: job is NULL");
+    return divvy_partitioner_set_load(job->workers->partitioner, job->item, load);
+}

@@ -36,9 +36,10 @@ def begin(block, server, path, folder):
 
 # The page has these programs, and each runs here.
 def test_complete():
-    assert [title for title, _ in BLOCKS] == ["A member of a pool", "A member of a pool", "Warnings, log, metrics",
-                                              "A lock", "A lock", "An election", "The operator's hand", "asyncio",
-                                              "asyncio", "asyncio", "In kazoo's place", "The same in Python"]
+    assert [title for title, _ in BLOCKS] == ["A member of a pool", "A member of a pool", "Balance by load",
+                                              "Warnings, log, metrics", "A lock", "A lock", "An election",
+                                              "The operator's hand", "asyncio", "asyncio", "asyncio",
+                                              "In kazoo's place", "The same in Python"]
     for title, block in BLOCKS:
         assert (HOSTS in block) is (title not in ("In kazoo's place", "The same in Python"))
 
@@ -81,7 +82,7 @@ def test_program(server, path, tmp_path, number):
 
 
 # Two members of the page's first program, and of the one for asyncio, share its items, and each has one worker.
-@pytest.mark.parametrize("number", [0, 7])
+@pytest.mark.parametrize("number", [0, 8])
 def test_two(server, path, tmp_path, number):
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:

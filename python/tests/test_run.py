@@ -71,6 +71,14 @@ class Member:
         return self.error
 
 
+def note_loads(set_load, told):
+    """Returns what tells a load, and notes it when the library has taken it."""
+    def noted(self, item, load):
+        set_load(self, item, load)
+        told.append((self, item, load))
+    return noted
+
+
 @pytest.fixture
 def start(make_client, path):
     """Starts a member; all end with the test."""
@@ -116,6 +124,22 @@ def test_owns_is_enough(start):
             time.sleep(0.01)
     member = start(work, ["a"], hand_over=False)
     assert begun.wait(DEADLINE_S) and member.partitioner.owns("a")
+    assert member.end() is None
+
+
+# A worker tells the load of its own item; one that is none is refused.
+def test_set_load(start, monkeypatch):
+    told = []
+    monkeypatch.setattr(divvy.Partitioner, "set_load", note_loads(divvy.Partitioner.set_load, told))
+
+    def work(job):
+        with pytest.raises(divvy.InvalidArgument, match="from 0 up"):
+            job.set_load(-1)
+        job.set_load(len(job.item) + 0.5)
+        job.stop.wait()
+    member = start(work, ["a", "bb"], keywords={"load_unit": "req/s"})
+    wait_for(lambda: {entry[1:] for entry in told} == {("a", 1.5), ("bb", 2.5)}, "loads are told")
+    assert {entry[0] for entry in told} == {member.partitioner}
     assert member.end() is None
 
 

@@ -11,6 +11,7 @@ import divvy
 from conftest import DEADLINE_S
 from divvy import _jobs, aio
 from test_aio import run, until
+from test_run import note_loads
 
 ITEMS = [f"item-{i}" for i in range(6)]
 FAST = {"time_boundary": 0.05, "rejoin": True}
@@ -83,6 +84,24 @@ def test_pool(server, path):
                 assert pool.doubles == [] and not second.done()
             assert await second is None
         assert pool.at == {}
+    run(main())
+
+
+# A worker tells the load of its own item; one that is none is refused.
+def test_set_load(server, path, monkeypatch):
+    told = []
+    monkeypatch.setattr(aio.Partitioner, "set_load", note_loads(aio.Partitioner.set_load, told))
+
+    async def work(job):
+        with pytest.raises(divvy.InvalidArgument, match="from 0 up"):
+            job.set_load(-1)
+        job.set_load(len(job.item) + 0.5)
+        await job.stop.wait()
+
+    async def main():
+        async with member(path, work, ["a", "bb"]) as task:
+            await until(lambda: sorted(load for _, _, load in told) == [1.5, 2.5])
+            assert {(who, item) for who, item, _ in told} == {(task.partitioner, "a"), (task.partitioner, "bb")}
     run(main())
 
 

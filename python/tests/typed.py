@@ -25,10 +25,13 @@ def blocking(client: divvy.Client) -> None:
 def work(job: divvy.Job) -> None:
     assert_type(job.token, int)
     assert_type(job.stop, threading.Event)
+    job.set_load(2.5)
+    job.set_load("2.5")  # type: ignore[arg-type]
 
 
 async def work_in_loop(job: aio.Job) -> None:
     assert_type(job.stop, asyncio.Event)
+    job.set_load(2)
     assert_type(await job.until_stop(asyncio.Queue[int]().get()), Optional[int])
 
 

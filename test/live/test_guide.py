@@ -138,6 +138,17 @@ def check_work(folder):
             second.kill()
 
 
+def check_loads(folder):
+    """Each worker tells the load of its queue: a load that is refused would end it with another status."""
+    program = Example(folder, "loads")
+    try:
+        wait_for(lambda: {"alpha 50", "beta 5", "delta 5", "gamma 5"} <= set(program.lines), "all loads", program)
+        program.stop(signal.SIGTERM)
+        check(program.end() == 0 and not program.errors, "a clean end", program)
+    finally:
+        program.kill()
+
+
 def check_jobs(folder, server):
     store = Store()
     first = Example(folder, "jobs", store.folder)
@@ -244,6 +255,7 @@ def main():
     with Server() as server:
         os.environ["DIVVY_CONNECT"] = server.connect
         check_work(folder)
+        check_loads(folder)
         check_one(folder)
         check_members(folder, "members")
         check_members(folder, "callbacks")

@@ -220,7 +220,7 @@ TEST(test_set_load) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ASSERT_FAILS(divvy_partitioner_set_load(p, "a", bad[i]), DIVVY_EINVAL, client, "\"a\"");
     ASSERT_FAILS(divvy_partitioner_set_load(p, NULL, 1), DIVVY_EINVAL, client, "NULL");
-    ASSERT_FAILS(divvy_partitioner_set_load(NULL, "a", 1), DIVVY_EINVAL, NULL, "");
+    ASSERT_FAILS(divvy_partitioner_set_load(NULL, "a", 1), DIVVY_EINVAL, NULL, "the partitioner is NULL");
     ASSERT_FAILS(divvy_partitioner_set_load(p, "b", 1), DIVVY_ENOENT, client, "\"b\"");
     assert_int_equal(divvy_partitioner_set_load(p, "a", 0), 0);
     assert_int_equal(divvy_partitioner_set_load(p, "a", 1e300), 0);

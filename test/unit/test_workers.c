@@ -1,4 +1,5 @@
 /* Workers: one for each item in the whole pool, and what an item waits for. SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 
@@ -263,4 +264,48 @@ TEST_IN(test_manual_mode, set_up, tear_down) {
     assert_int_equal(stop(anna), 0);
     assert_true(DV_WAIT(works_on(bert, ITEMS), DEADLINE_MS));
     assert_int_equal(stop(bert), 0);
+}
+
+/* ---- loads ---- */
+
+static divvy_partitioner *_Atomic told_to;
+static _Atomic(double) loads[ITEMS]; /* that the partitioner was told */
+static atomic_int load_errors, refused_loads;
+
+int __real_divvy_partitioner_set_load(divvy_partitioner *p, const char *item, double load);
+int __wrap_divvy_partitioner_set_load(divvy_partitioner *p, const char *item, double load);
+
+int __wrap_divvy_partitioner_set_load(divvy_partitioner *p, const char *item, double load) {
+    int error = __real_divvy_partitioner_set_load(p, item, load);
+    atomic_store(&told_to, p);
+    if (!error) atomic_store(&loads[item_number(item)], load);
+    return error;
+}
+
+/* Tells a load of each item; then one that is none, which changes nothing. */
+static int tell_load(divvy_job *job, void *user) {
+    if (divvy_job_set_load(job, item_number(divvy_job_item(job)) + 0.5) != 0) atomic_fetch_add(&load_errors, 1);
+    if (divvy_job_set_load(job, -1) == DIVVY_EINVAL && divvy_job_set_load(job, NAN) == DIVVY_EINVAL &&
+        strstr(divvy_client_error(((dv_member *)user)->client), divvy_job_item(job)))
+        atomic_fetch_add(&refused_loads, 1);
+    int result = fixture_work(job, user);
+    if (divvy_job_set_load(job, 1000) != 0) atomic_fetch_add(&load_errors, 1); /* revoked, and still the pool's */
+    return result;
+}
+
+/* A worker tells the load of its own item, to its own member. */
+TEST_IN(test_job_set_load, set_up, tear_down) {
+    divvy_partitioner_config pool = pool_config("anna");
+    divvy_workers_config config = workers_config(&members[0], &pool);
+    config.worker = tell_load;
+    dv_member *anna = start_with(0, &config);
+    assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
+    for (int i = 0; i < ITEMS; i++) assert_true(atomic_load(&loads[i]) == i + 0.5);
+    assert_int_equal(refused_loads, ITEMS);
+    assert_ptr_equal(atomic_load(&told_to), divvy_workers_partitioner(anna->workers));
+    assert_int_equal(stop(anna), 0);
+    for (int i = 0; i < ITEMS; i++) assert_true(atomic_load(&loads[i]) == 1000);
+    assert_int_equal(load_errors, 0);
+    assert_int_equal(divvy_job_set_load(NULL, 1), DIVVY_EINVAL);
+    assert_string_equal(divvy_client_error(NULL), "set_load: job is NULL");
 }

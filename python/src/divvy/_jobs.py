@@ -64,6 +64,11 @@ class BaseJob(Generic[E]):
         except Closed:
             return False
 
+    def set_load(self, load: float) -> None:
+        """Tells how much work the item is now, in the unit of the partitioner's `load_unit`: a number from 0 up. It
+        sends nothing, and is passed over when the item is not ours any longer."""
+        self._partitioner.set_load(self.item, load)
+
     def __repr__(self) -> str:
         return f"<{type(self).__module__.rpartition('._')[0]}.Job {self.item!r} {self.token}>"
 
