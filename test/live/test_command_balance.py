@@ -301,8 +301,8 @@ class Quarantine(Case):
         told = [line for line in member.text("err").splitlines() if "--quarantine" in line]
         self.assertEqual(len(told), 1, member)
         self.assertIn("poison cannot be paused, and is tried again when it fails again", told[0])
-        self.assertRegex(told[0], "follows no plan: its member k is kazoo's; end it, .*; it failed 1 time in 1 h, last: "
-                         "exit code 3")
+        self.assertRegex(told[0], "follows no plan: its member k is kazoo's; end it, .*; it failed 1 time in 1 h, "
+                         "last: exit code 3")
 
 
 if __name__ == "__main__":

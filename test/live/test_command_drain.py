@@ -5,6 +5,7 @@ Shows what the command writes into a live pool's plan, and how it waits for it.
 
 usage: test_command_drain.py BUILD_FOLDER [TEST...]     a TEST is a name such as Drain.test_drained
 """
+import json
 import re
 import signal
 import subprocess
@@ -19,8 +20,8 @@ ITEMS = ["item-%02d" % number for number in range(1, 13)]
 
 
 class Drain(Case):
-    def start(self, *identifiers, kind=DivvyMember):
-        members = [kind(self.path, identifier, ITEMS) for identifier in identifiers]
+    def start(self, *identifiers, kind=DivvyMember, options=()):
+        members = [kind(self.path, identifier, ITEMS, *options) for identifier in identifiers]
         for member in members:
             self.addCleanup(member.stop)
         return members
@@ -75,11 +76,52 @@ class Drain(Case):
                    for member in members for node in locks.get_children(self.path + "/party")
                    if node.split("-", 1)[1] == member.identifier}
         for item in had:
-            places = sorted(locks.get_children(self.path + "/locks/" + item), key=lambda name: name[-10:])
-            owner = locks.exists(self.path + "/locks/" + item + "/" + places[0]).ephemeralOwner
-            self.assertIn(owner, (session["a"], session["c"]), item)
+            self.assertIn(self.holder(item), (session["a"], session["c"]), item)
         # Once more: it is so at once.
         self.assertRegex(self.drain("--wait", "b"), r"\Ab: weight 0 already; 0 items by plan ")
+
+    def holder(self, item):
+        """The session that is first in the queue of an item."""
+        locks = Setting.zookeeper
+        places = sorted(locks.get_children(self.path + "/locks/" + item), key=lambda name: name[-10:])
+        return locks.exists(self.path + "/locks/" + item + "/" + places[0]).ephemeralOwner
+
+    # Where the plan limits moves, what is told is the whole change, and --wait waits for all of its rounds: for the
+    # others at a drain, for the member itself at an undo.
+    def test_rounds(self):
+        members = a, b, c = self.start("a", "b", "c")
+        self.wait_divided(members)
+        self.assertEqual(run("set", "--path", self.path, "max-moves=1").returncode, 0)
+        told = run("drain", "--path", self.path, "--dry-run", "b").stdout.split("\n")
+        self.assertRegex(told[0], r"\Adry run: b: weight 0 \(before: 1000\); 0 items in the end, in rounds of 1 from "
+                         r"plan [0-9]+ on \(before: 4\)\Z")
+        self.assertEqual(sorted(line.split()[0] for line in told[2:-1]), sorted(b.owned))
+        told = json.loads(run("drain", "--path", self.path, "--dry-run", "--json", "b").stdout)
+        self.assertEqual((told["moved"], len(told["moves"]), told["rounds"], told["items"]), (4, 4, 4, 0))
+        node = next(node for node in Setting.zookeeper.get_children(self.path + "/party") if node.endswith("-b"))
+        session = Setting.zookeeper.exists(self.path + "/party/" + node).ephemeralOwner
+        done = run("drain", "--path", self.path, "--wait", "b")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"\Ab: weight 0 .* in rounds of 1 from plan .*\n"
+                         r"b: others hold all its items; 0 items by plan [0-9]+\n\Z")
+        self.assertNotIn(session, [self.holder(item) for item in ITEMS])
+        self.assertRegex(self.drain("--undo", "--wait", "b"), r"\Ab: weight 1000 \(before: 0\); 4 items in the end, in "
+                         r"rounds of 1 from plan [0-9]+ on \(before: 0\)\Z")
+        self.assertEqual([self.holder(item) for item in ITEMS].count(session), 4)
+
+    # There is nothing to wait for at a member that is absent.
+    def test_undo_of_absent(self):
+        members = a, b = self.start("a", "b", options=("--rejoin-delay", "10m"))
+        self.wait_divided(members)
+        self.drain("--wait", "b")
+        b.process.send_signal(signal.SIGKILL)
+        b.stop()
+        wait_for(lambda: re.search(r'"absent":"[1-9a-f]', Setting.zookeeper.get(self.path + "/plan")[0].decode()),
+                 "the plan says that it is away")
+        done = run("drain", "--path", self.path, "--undo", "--wait", "b")
+        self.assertEqual((done.returncode, done.stderr), (1, "divvy: b is absent, so there is nothing to wait for: it "
+                                                          "has items again when it is back\n"))
+        self.assertRegex(done.stdout, r"\Ab: weight 1000 \(before: 0\); 0 items by plan ")
 
     # Any weight can be given: items follow it.
     def test_weight(self):
@@ -223,7 +265,6 @@ class Drain(Case):
         self.assert_fails(2, (*here, ""), "is empty")
         self.assert_fails(2, (*here, "a", "b"), "one member too many")
         self.assert_fails(2, (*here, "--undo", "--weight", "5", "a"), "not both")
-        self.assert_fails(2, (*here, "--wait", "--undo", "a"), "--wait is for a drain")
         self.assert_fails(2, (*here, "--weight", "-1", "a"), "--weight")
         self.assert_fails(2, (*here, "--weight", "4294967296", "a"), "--weight")
         self.assert_fails(2, ("drain", "--path", "pool", "a"), "must begin with a slash")

@@ -198,6 +198,24 @@ class Operator(Case):
             self.assertEqual(move["from"], "b")
             self.wait_owned(next(member for member in members if member.identifier == move["to"]), move["item"])
 
+    # Where the plan limits moves, what is told is the whole change, and --wait waits for the last round.
+    def test_rounds(self):
+        members = self.start("a", "b", options=("--tags", "gpu")) + self.start("c")
+        self.wait_divided(members)
+        self.ask("set", "max-moves=1")
+        had = len([item for item in members[2].owned if item.startswith("item-0")])
+        self.assertGreater(had, 1)
+        lines = self.ask("need", "--dry-run", "item-0*", "gpu").split("\n")
+        found = re.match(r"dry run: item-0\*: needs the tag gpu; ([0-9]+) items move in the end, in rounds of 1 from ",
+                         lines[0])
+        self.assertTrue(found, lines)
+        self.assertEqual(len(lines) - 2, int(found[1]))
+        self.assertGreaterEqual(int(found[1]), had)
+        self.ask("need", "--wait", "item-0*", "gpu")
+        held = [Setting.zookeeper.get_children(self.path + "/locks/" + item) for item in ITEMS[:9]]
+        node = next(node for node in Setting.zookeeper.get_children(self.path + "/party") if node.endswith("-c"))
+        self.assertEqual([places for places in held if any(place.startswith(node[:22]) for place in places)], [])
+
     # As JSON, one object on one line; of several options one line each.
     def test_json(self):
         members = self.start("a", "b")
@@ -208,7 +226,7 @@ class Operator(Case):
         self.assertGreater(generation, 0)
         self.assertEqual(told, {"path": self.path, "command": "pause", "name": ITEM, "value": None, "undo": False,
                                 "dry_run": False, "changed": True, "moved": 1, "owner": None, "owner_before": had,
-                                "absent": False})
+                                "absent": False, "rounds": 1})
         told = json.loads(self.ask("drain", "--json", "b"))
         self.assertEqual((told["weight"], told["weight_before"], told["items"]), (0, 1000, 0))
         lines = self.ask("set", "--json", "max-moves=2", "imbalance-max=default").split("\n")

@@ -10,6 +10,7 @@
 #include "held_wait.h"
 #include "log.h"
 #include "operator.h"
+#include "operator_wait.h"
 #include "pool/whom.h"
 
 static const char command[] = "drain";
@@ -19,8 +20,10 @@ typedef struct {
     const char *member;
     dv_look *look;
     dv_errand *errand; /* by which the weight was written */
+    bool in_rounds;    /* that moves its items */
     dv_held_wait wait;
-    char *key; /* of the member */
+    dv_operator_wait own; /* of a member that is to have items */
+    char *key;            /* of the member */
     bool is_static;
     char by[DV_OPERATOR_BY_BYTES];
 } dv_drain;
@@ -35,7 +38,7 @@ static const dv_option table[] = {
      .help = "set the weight to N instead of 0; a member weighs 1000 by default",
      .min = 0,
      .max = UINT32_MAX},
-    DV_OPERATOR_OPTIONS("return only when other members hold all its items"),
+    DV_OPERATOR_OPTIONS("return only when others hold all its items, or it holds those it is to have"),
     {.name = NULL},
 };
 
@@ -53,7 +56,7 @@ static void print_help(void) {
     printf("\n"
            "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
            "\n"
-           "Exit codes: 0 the plan has the new weight, and with --wait other members hold the items;\n"
+           "Exit codes: 0 the plan has the new weight, and with --wait items are where it wants\n"
            "1 divvy failed, and standard error says why: no member or several have that identifier,\n"
            "the pool follows no plan, divvy may not write it, no other member can take the items;\n"
            "2 wrong usage; 3 no server answered within --timeout; 4 --wait-timeout has passed.\n");
@@ -66,7 +69,6 @@ static int check_member(const dv_operator_options *o, int argc, char **argv, int
     if (rest == argc) wrong = "the member is missing; give its identifier";
     else if (!*argv[rest]) wrong = "the member's identifier is empty";
     else if (o->undo && o->weight >= 0) wrong = "give --undo or --weight, not both";
-    else if (o->wait && (o->undo || o->weight > 0)) wrong = "--wait is for a drain: give neither --undo nor a --weight";
     if (wrong) return dv_command_misused(command, "%s", wrong);
     if (rest + 1 == argc) return 0;
     return dv_command_misused(command, "\"%.100s\" is one member too many", argv[rest + 1]);
@@ -80,14 +82,42 @@ static int ask_weight(dv_drain *d, dv_errand **errand, const char *member, int64
     return dv_asking_run(errand, d->look, &d->options->look, d->options->path, &ask);
 }
 
-static int weigh(dv_drain *d) {
-    const dv_operator_options *o = d->options;
-    int64_t weight = o->undo ? DV_ASK_CONFIGURED_WEIGHT : o->weight > 0 ? o->weight : 0;
-    int code = ask_weight(d, &d->errand, d->member, weight);
-    return code ? code : dv_operator_print(command, d->errand, o);
+static int64_t weight_of(const dv_operator_options *o) {
+    return o->undo ? DV_ASK_CONFIGURED_WEIGHT : o->weight > 0 ? o->weight : 0;
 }
 
-/* ---- waiting ---- */
+static int out_of_memory(void) {
+    dv_command_say("out of memory");
+    return DV_EXIT_FAILED;
+}
+
+static int weigh(dv_drain *d) {
+    dv_outcome outcome = {.plan = NULL};
+    int code = ask_weight(d, &d->errand, d->member, weight_of(d->options));
+    if (code) return code;
+    code = dv_outcome_make(&outcome, d->errand) ? out_of_memory() : 0;
+    d->in_rounds = code == 0 && dv_outcome_has_rounds(&outcome, d->errand);
+    if (code == 0) code = dv_operator_print(command, d->errand, &outcome, d->options);
+    dv_outcome_clear(&outcome);
+    return code;
+}
+
+/* ---- waiting for the member to have its items ---- */
+
+static int wait_for_own(dv_drain *d) {
+    const dv_errand_result *r = &d->errand->result;
+    const dv_ask again = {.kind = DV_ASK_WEIGHT, .name = r->key, .weight = weight_of(d->options)};
+    const dv_plan_member *m = dv_plan_find(r->after, r->is_static, r->key);
+    if (m && m->absent) {
+        dv_command_say("%s is absent, so there is nothing to wait for: it has items again when it is back", d->member);
+        return DV_EXIT_FAILED;
+    }
+    int error = dv_operator_wait_init(&d->own, d->look, d->options);
+    if (!error) error = dv_operator_wait_note(&d->own, d->errand);
+    return error ? out_of_memory() : dv_operator_wait_run(&d->own, &again);
+}
+
+/* ---- waiting for others to have them ---- */
 
 /* Notes the items that the member had. If the plan gave it none, it may still hold any item. */
 static int note_items(dv_drain *d) {
@@ -124,13 +154,23 @@ static int give_back(dv_drain *d) {
     return DV_EXIT_FAILED;
 }
 
+/* The first line told how many items the first round left. */
+static int tell_end(const dv_drain *d) {
+    char *line = NULL;
+    if (!d->in_rounds || d->options->json) return 0;
+    uint64_t generation = d->wait.plan.memory.plan->header.generation;
+    if (asprintf(&line, "%s: others hold all its items; 0 items by plan %" PRIu64 "\n", d->member, generation) < 0)
+        line = NULL;
+    return dv_command_print(line);
+}
+
 static int wait_until_gone(dv_drain *d) {
     int64_t limit_ms = d->options->wait_timeout_ms, until_ms = dv_session_now_ms() + limit_ms;
     for (;;) {
         int error = dv_look_at(d->look, dv_held_wait_look, &d->wait);
         if (error && !dv_look_may_recover(error)) return dv_look_failed(d->look, error);
         bool known = !error && dv_held_wait_known(&d->wait);
-        if (known && d->wait.item_count == 0 && load(d) == 0) return 0;
+        if (known && d->wait.item_count == 0 && load(d) == 0) return tell_end(d);
         if (known && dv_whom_is_last(d->wait.plan.memory.plan, d->is_static, d->key)) return give_back(d);
         if (limit_ms > 0 && dv_session_now_ms() >= until_ms) {
             dv_command_say("others do not hold all items of %s within %" PRId64 " ms: by the plan it has %zu, and %zu "
@@ -143,19 +183,18 @@ static int wait_until_gone(dv_drain *d) {
 }
 
 static int wait_for_others(dv_drain *d) {
-    if (note_items(d) == 0) return wait_until_gone(d);
-    dv_command_say("out of memory");
-    return DV_EXIT_FAILED;
+    return note_items(d) == 0 ? wait_until_gone(d) : out_of_memory();
 }
 
 static int run_drain(const dv_operator_options *o, const char *member) {
     dv_drain d = {.options = o, .member = member};
     int code = dv_look_open(&d.look, &o->look, command, -1);
     if (code == 0) code = weigh(&d);
-    if (code == 0 && o->wait) code = wait_for_others(&d);
+    if (code == 0 && o->wait) code = o->undo || o->weight > 0 ? wait_for_own(&d) : wait_for_others(&d);
     dv_asking_drop(d.errand, d.look);
     dv_look_close(d.look);
     dv_held_wait_free(&d.wait);
+    dv_operator_wait_free(&d.own);
     free(d.key);
     return code;
 }

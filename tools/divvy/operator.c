@@ -10,10 +10,9 @@
 
 #include "command.h"
 #include "duration.h"
-#include "held_wait.h"
 #include "log.h"
+#include "operator_wait.h"
 #include "plan/tags.h"
-#include "pool/changes.h"
 #include "pool/wishes.h"
 
 /* A command: what it asks, and in how many words. */
@@ -191,66 +190,27 @@ static int check_options(const call *c) {
     return code;
 }
 
-/* ---- waiting ---- */
-
-static bool begins_so(const char *item, const char *prefix) {
-    size_t bytes = strlen(prefix);
-    return prefix[bytes - 1] == '*' && strncmp(item, prefix, bytes - 1) == 0;
-}
-
-/* Adds the items that are asked about, and all that the plan has moved. */
-static int note_items(dv_held_wait *wait, const dv_errand *e) {
-    const dv_plan *plan = e->result.after;
-    size_t count;
-    bool by_name = e->ask.kind != DV_ASK_OPTION && e->ask.kind != DV_ASK_FORGET;
-    dv_change *changes = dv_changes_list(e->result.before, plan, &count);
-    int error = changes ? 0 : DIVVY_ENOMEM;
-    for (size_t i = 0, c = 0; !error && i < plan->set->count; i++) {
-        const char *item = plan->set->names[i];
-        bool moves = c < count && changes[c].item == i;
-        c += moves;
-        bool named = by_name && (strcmp(item, e->ask.name) == 0 || begins_so(item, e->ask.name));
-        if (moves || named) error = dv_held_wait_add(wait, item);
-    }
-    free(changes);
-    return error;
-}
-
-static int tell_late(const dv_held_wait *wait, int64_t limit_ms) {
-    if (wait->item_count == 1)
-        dv_command_say("%s is not where the plan wants it within %" PRId64 " ms", wait->items[0], limit_ms);
-    else
-        dv_command_say("%zu items are not where the plan wants them within %" PRId64 " ms", wait->item_count, limit_ms);
-    return DV_EXIT_TIMED_OUT;
-}
-
-static int wait_for(const call *c, dv_held_wait *wait) {
-    int64_t limit_ms = c->options.wait_timeout_ms, until_ms = dv_session_now_ms() + limit_ms;
-    for (;;) {
-        int error = dv_look_at(c->look, dv_held_wait_look, wait);
-        if (error && !dv_look_may_recover(error)) return dv_look_failed(c->look, error);
-        if (!error && dv_held_wait_known(wait) && wait->item_count == 0) return 0;
-        if (limit_ms > 0 && dv_session_now_ms() >= until_ms) return tell_late(wait, limit_ms);
-        dv_look_pause(c->look, DV_OPERATOR_BETWEEN_LOOKS_MS, NULL);
-    }
-}
-
 /* ---- doing it ---- */
 
-static int ask_once(const call *c, dv_ask *ask, dv_held_wait *wait) {
+static int out_of_memory(void) {
+    dv_command_say("out of memory");
+    return DV_EXIT_FAILED;
+}
+
+static int ask_once(const call *c, dv_ask *ask, dv_operator_wait *wait) {
     dv_errand *errand = NULL;
+    dv_outcome outcome = {.plan = NULL};
     int code = dv_asking_run(&errand, c->look, &c->options.look, c->options.path, ask);
-    if (code == 0) code = dv_operator_print(c->op->name, errand, &c->options);
-    if (code == 0) dv_operator_warn(errand);
-    if (code == 0 && c->options.wait && note_items(wait, errand) != 0) {
-        dv_command_say("out of memory");
-        code = DV_EXIT_FAILED;
-    }
+    if (code == 0 && dv_outcome_make(&outcome, errand) != 0) code = out_of_memory();
+    if (code == 0) code = dv_operator_print(c->op->name, errand, &outcome, &c->options);
+    if (code == 0) dv_operator_warn(errand, &outcome);
+    if (code == 0 && c->options.wait && dv_operator_wait_note(wait, errand) != 0) code = out_of_memory();
+    dv_outcome_clear(&outcome);
     dv_asking_drop(errand, c->look);
     return code;
 }
 
-static int ask_all(call *c, dv_held_wait *wait) {
+static int ask_all(call *c, dv_operator_wait *wait) {
     int code = 0, asks = c->op->many ? c->word_count : 1;
     for (int n = 0; code == 0 && n < asks; n++) {
         char number[24];
@@ -265,16 +225,14 @@ static int ask_all(call *c, dv_held_wait *wait) {
 }
 
 static int run_call(call *c) {
-    dv_held_wait wait = {.look = NULL};
+    const dv_ask nothing = {.kind = DV_ASK_OPTION, .undo = true, .name = ""}; /* No option has that name. */
+    dv_operator_wait wait = {.look = NULL};
     int code = dv_look_open(&c->look, &c->options.look, c->op->name, -1);
-    if (code == 0 && dv_held_wait_init(&wait, c->look, c->options.path) != 0) {
-        dv_command_say("out of memory");
-        code = DV_EXIT_FAILED;
-    }
+    if (code == 0 && dv_operator_wait_init(&wait, c->look, &c->options) != 0) code = out_of_memory();
     if (code == 0) code = ask_all(c, &wait);
-    if (code == 0 && c->options.wait) code = wait_for(c, &wait);
+    if (code == 0 && c->options.wait) code = dv_operator_wait_run(&wait, &nothing);
     dv_look_close(c->look);
-    dv_held_wait_free(&wait);
+    dv_operator_wait_free(&wait);
     return code;
 }
 

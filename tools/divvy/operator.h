@@ -3,6 +3,7 @@
 #define DV_OPERATOR_H
 
 #include "asking.h"
+#include "operator_rounds.h"
 
 enum { DV_OPERATOR_BY_BYTES = 129, DV_OPERATOR_BETWEEN_LOOKS_MS = 300 };
 
@@ -62,9 +63,11 @@ void dv_operator_sign(dv_ask *ask, const dv_operator_options *options, char by[D
 
 /* ---- operator_print.c ---- */
 
-/* Prints what was done, as a line or as JSON; with a dry run the moves besides. Returns the exit code. */
-int dv_operator_print(const char *command, const dv_errand *errand, const dv_operator_options *options);
+/* Prints what was done, and what it comes to, as a line or as JSON; with a dry run the moves besides. Returns the exit
+ * code. */
+int dv_operator_print(const char *command, const dv_errand *errand, const dv_outcome *outcome,
+                      const dv_operator_options *options);
 /* Tells on stderr what the operator may not have meant. */
-void dv_operator_warn(const dv_errand *errand);
+void dv_operator_warn(const dv_errand *errand, const dv_outcome *outcome);
 
 #endif

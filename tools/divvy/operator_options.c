@@ -67,6 +67,7 @@ static void tell_user(char by[DV_OPERATOR_BY_BYTES]) {
 void dv_operator_sign(dv_ask *ask, const dv_operator_options *o, char by[DV_OPERATOR_BY_BYTES]) {
     tell_user(by);
     ask->by = by;
+    ask->facts = true; /* for dv_outcome_make() */
     ask->why = o->reason;
     ask->at_ms = dv_look_wall_ms();
     ask->dry_run = o->dry_run != 0;

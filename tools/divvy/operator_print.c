@@ -105,54 +105,66 @@ static void say_wish(const dv_errand *e, FILE *to) {
 }
 
 /* Counts the items that move besides the one that is asked about. */
-static size_t count_others(const dv_errand *e) {
+static size_t count_others(const dv_errand *e, const dv_outcome *o) {
     const dv_errand_result *r = &e->result;
     size_t count, own = dv_pool_item(r->after, e->ask.name), others = 0;
-    dv_change *changes = dv_changes_list(r->before, r->after, &count);
+    dv_change *changes = dv_changes_list(r->before, o->plan, &count);
     for (size_t i = 0; i < count; i++) others += changes[i].item != own;
     free(changes);
     return others;
 }
 
-static void say_plan(const dv_errand *e, FILE *to) {
+/* Says which plan has it so, or that rounds lead there. */
+static void say_when(const dv_errand *e, const dv_outcome *o, FILE *to) {
+    const dv_plan_header *after = &e->result.after->header;
+    if (dv_outcome_has_rounds(o, e))
+        fprintf(to, " in the end, in rounds of %" PRIu32 " from plan %" PRIu64 " on", after->options.max_moves,
+                after->generation);
+    else fprintf(to, " by plan %" PRIu64, after->generation);
+}
+
+static void say_plan(const dv_errand *e, const dv_outcome *o, FILE *to) {
     const dv_errand_result *r = &e->result;
-    uint64_t generation = r->after->header.generation;
     if (is_of_item(e)) {
-        const char *owner = owner_of(r->after, e->ask.name), *was = owner_of(r->before, e->ask.name);
+        const char *owner = owner_of(o->plan, e->ask.name), *was = owner_of(r->before, e->ask.name);
         bool paused = e->ask.kind != DV_ASK_PAUSE && dv_wishes_find(r->after->wishes, DV_WISH_PAUSE, e->ask.name);
-        fprintf(to, "; %s by plan %" PRIu64 "%s", or_nobody(owner), generation, paused ? ", as it is paused" : "");
+        fprintf(to, "; %s", or_nobody(owner));
+        say_when(e, o, to);
+        if (paused) fputs(", as it is paused", to);
         if (has_changed(e)) fprintf(to, " (before: %s)", or_nobody(was));
-        size_t others = count_others(e);
+        size_t others = count_others(e, o);
         if (others > 0) fprintf(to, "; %zu other item%s", others, others == 1 ? " moves" : "s move");
     } else if (has_changed(e)) {
-        size_t moved = dv_changes_count(r->before, r->after);
-        fprintf(to, "; %zu item%s by plan %" PRIu64, moved, moved == 1 ? " moves" : "s move", generation);
+        size_t moved = dv_changes_count(r->before, o->plan);
+        fprintf(to, "; %zu item%s", moved, moved == 1 ? " moves" : "s move");
+        say_when(e, o, to);
     }
 }
 
-static void say_weight(const dv_errand *e, FILE *to) {
+static void say_weight(const dv_errand *e, const dv_outcome *o, FILE *to) {
     const dv_errand_result *r = &e->result;
     const dv_plan_member *m = dv_plan_find(r->after, r->is_static, r->key);
-    size_t items = dv_whom_load(e, r->after);
-    uint64_t generation = r->after->header.generation;
-    if (m && m->weight == r->weight_before)
-        fprintf(to, "weight %" PRIu32 " already; %zu items by plan %" PRIu64, m->weight, items, generation);
-    else if (m)
-        fprintf(to, "weight %" PRIu32 " (before: %" PRIu32 "); %zu items by plan %" PRIu64 " (before: %zu)", m->weight,
-                r->weight_before, items, generation, r->items_before);
+    if (!m) return;
+    bool already = m->weight == r->weight_before;
+    fprintf(to, "weight %" PRIu32, m->weight);
+    if (already) fputs(" already", to);
+    else fprintf(to, " (before: %" PRIu32 ")", r->weight_before);
+    fprintf(to, "; %zu items", dv_whom_load(e, o->plan));
+    say_when(e, o, to);
+    if (!already) fprintf(to, " (before: %zu)", r->items_before);
 }
 
 static const dv_column columns[] = {{"ITEM", false, false}, {"FROM", false, false}, {"TO", false, false}};
 enum { COLUMNS = 3 };
 
 /* Returns 0, or -1 when an allocation fails. */
-static int say_moves(const dv_errand *e, FILE *to) {
+static int say_moves(const dv_errand *e, const dv_outcome *o, FILE *to) {
     size_t count;
-    dv_change *changes = dv_changes_list(e->result.before, e->result.after, &count);
+    dv_change *changes = dv_changes_list(e->result.before, o->plan, &count);
     dv_table *table = changes ? dv_table_new(columns, COLUMNS) : NULL;
     int error = table ? 0 : -1;
     for (size_t i = 0; !error && i < count; i++) {
-        const char *item = e->result.after->set->names[changes[i].item];
+        const char *item = o->plan->set->names[changes[i].item];
         const char *cells[COLUMNS] = {item, name_or_nobody(changes[i].from), name_or_nobody(changes[i].to)};
         error = dv_table_add(table, item, cells);
     }
@@ -163,17 +175,17 @@ static int say_moves(const dv_errand *e, FILE *to) {
 }
 
 /* Returns the line, made readable. NULL: an allocation failed. */
-static char *make_line(const dv_errand *e) {
+static char *make_line(const dv_errand *e, const dv_outcome *o) {
     char *text = NULL;
     size_t bytes = 0;
     FILE *to = open_memstream(&text, &bytes);
     if (!to) return NULL;
     fprintf(to, "%s%s: ", e->ask.dry_run ? "dry run: " : "", e->ask.name);
     if (e->ask.kind == DV_ASK_WEIGHT) {
-        say_weight(e, to);
+        say_weight(e, o, to);
     } else {
         say_wish(e, to);
-        say_plan(e, to);
+        say_plan(e, o, to);
     }
     bool good = !ferror(to);
     good = fclose(to) == 0 && good;
@@ -182,13 +194,13 @@ static char *make_line(const dv_errand *e) {
     return readable;
 }
 
-static char *make_page(const dv_errand *e) {
-    char *text = NULL, *line = make_line(e);
+static char *make_page(const dv_errand *e, const dv_outcome *o) {
+    char *text = NULL, *line = make_line(e, o);
     size_t bytes = 0;
     FILE *to = line ? open_memstream(&text, &bytes) : NULL;
     if (to) fprintf(to, "%s\n", line);
     free(line);
-    int error = !to || !e->ask.dry_run ? 0 : say_moves(e, to);
+    int error = !to || !e->ask.dry_run ? 0 : say_moves(e, o, to);
     if (to && fclose(to) == 0 && !error) return text;
     free(text);
     return NULL;
@@ -196,32 +208,32 @@ static char *make_page(const dv_errand *e) {
 
 /* ---- JSON ---- */
 
-static bool put_owners(cJSON *json, const dv_errand *e) {
+static bool put_owners(cJSON *json, const dv_errand *e, const dv_outcome *o) {
     const dv_errand_result *r = &e->result;
-    return dv_json_text_or_null(json, "owner", owner_of(r->after, e->ask.name)) &&
+    return dv_json_text_or_null(json, "owner", owner_of(o->plan, e->ask.name)) &&
            dv_json_text_or_null(json, "owner_before", owner_of(r->before, e->ask.name)) &&
            dv_json_bool(json, "absent", r->absent);
 }
 
-static bool put_member(cJSON *json, const dv_errand *e) {
+static bool put_member(cJSON *json, const dv_errand *e, const dv_outcome *o) {
     const dv_errand_result *r = &e->result;
     const dv_plan_member *m = dv_plan_find(r->after, r->is_static, r->key);
     return dv_json_text(json, "key", r->key) &&
            (m ? dv_json_number(json, "weight", m->weight) : cJSON_AddNullToObject(json, "weight") != NULL) &&
            dv_json_number(json, "weight_before", r->weight_before) &&
-           dv_json_number(json, "items", (int64_t)dv_whom_load(e, r->after)) &&
+           dv_json_number(json, "items", (int64_t)dv_whom_load(e, o->plan)) &&
            dv_json_number(json, "items_before", (int64_t)r->items_before);
 }
 
-static bool put_moves(cJSON *json, const dv_errand *e) {
+static bool put_moves(cJSON *json, const dv_errand *e, const dv_outcome *o) {
     size_t count;
-    dv_change *changes = dv_changes_list(e->result.before, e->result.after, &count);
+    dv_change *changes = dv_changes_list(e->result.before, o->plan, &count);
     cJSON *array = changes ? cJSON_AddArrayToObject(json, "moves") : NULL;
     bool good = array != NULL;
     for (size_t i = 0; good && i < count; i++) {
         cJSON *move = dv_json_add_object(array);
         const dv_plan_member *from = changes[i].from, *to = changes[i].to;
-        good = move && dv_json_text(move, "item", e->result.after->set->names[changes[i].item]) &&
+        good = move && dv_json_text(move, "item", o->plan->set->names[changes[i].item]) &&
                dv_json_text_or_null(move, "from", from ? dv_whom_identifier(from) : NULL) &&
                dv_json_text_or_null(move, "to", to ? dv_whom_identifier(to) : NULL);
     }
@@ -229,7 +241,7 @@ static bool put_moves(cJSON *json, const dv_errand *e) {
     return good;
 }
 
-static char *make_json(const char *command, const dv_errand *e, const char *path) {
+static char *make_json(const char *command, const dv_errand *e, const dv_outcome *o, const char *path) {
     const dv_errand_result *r = &e->result;
     cJSON *json = cJSON_CreateObject();
     bool good = json && dv_json_text(json, "path", path) && dv_json_text(json, "command", command) &&
@@ -237,15 +249,17 @@ static char *make_json(const char *command, const dv_errand *e, const char *path
                 dv_json_bool(json, "undo", e->ask.undo) && dv_json_bool(json, "dry_run", e->ask.dry_run) &&
                 dv_json_bool(json, "changed", has_changed(e)) &&
                 dv_json_number(json, "generation", (int64_t)r->after->header.generation) &&
-                dv_json_number(json, "moved", (int64_t)dv_changes_count(r->before, r->after));
-    if (is_of_item(e)) good = good && put_owners(json, e);
-    if (is_of_member(e)) good = good && put_member(json, e);
-    if (e->ask.dry_run) good = good && put_moves(json, e);
+                dv_json_number(json, "moved", (int64_t)dv_changes_count(r->before, o->plan)) &&
+                dv_json_number(json, "rounds", (int64_t)o->rounds);
+    if (is_of_item(e)) good = good && put_owners(json, e, o);
+    if (is_of_member(e)) good = good && put_member(json, e, o);
+    if (e->ask.dry_run) good = good && put_moves(json, e, o);
     return dv_json_line(json, good);
 }
 
-int dv_operator_print(const char *command, const dv_errand *e, const dv_operator_options *o) {
-    return dv_command_print(o->json ? make_json(command, e, o->path) : make_page(e));
+int dv_operator_print(const char *command, const dv_errand *e, const dv_outcome *outcome,
+                      const dv_operator_options *o) {
+    return dv_command_print(o->json ? make_json(command, e, outcome, o->path) : make_page(e, outcome));
 }
 
 /* ---- warnings ---- */
@@ -289,9 +303,9 @@ static void warn_of_tag(const dv_errand *e) {
                    *tags ? "there are: " : "no member has any", tags);
 }
 
-static void warn_of_need(const dv_errand *e) {
+static void warn_of_need(const dv_errand *e, const dv_outcome *o) {
     if (!e->ask.undo) warn_of_tag(e);
-    const dv_plan *plan = e->result.after;
+    const dv_plan *plan = o->plan;
     size_t matches = 0, unowned = 0;
     for (size_t i = 0; i < plan->set->count; i++) {
         bool needy = is_needy(e, plan->set->names[i]);
@@ -322,7 +336,7 @@ static void warn_of_absent(const dv_errand *e) {
                    e->ask.value, e->path, e->ask.name, owner, names, dv_nearest_question(&nearest, ""));
 }
 
-void dv_operator_warn(const dv_errand *e) {
+void dv_operator_warn(const dv_errand *e, const dv_outcome *o) {
     if (e->result.absent) warn_of_absent(e);
-    if (e->ask.kind == DV_ASK_NEED) warn_of_need(e);
+    if (e->ask.kind == DV_ASK_NEED) warn_of_need(e, o);
 }
