@@ -79,18 +79,46 @@ static int assign_plainly(const deal *d, dv_plan_table *t) {
     return error;
 }
 
-static int assign_balanced(deal *d, dv_plan_table *t) {
+/* D50: returns how many items a deal may take from members, 0: as many as it takes. */
+static uint32_t moves_allowed(const deal *d, bool begins) {
+    uint32_t set = d->plan->header.options.max_moves;
+    if (set > 0 || !d->by_load || begins) return set;
+    size_t part = d->plan->set->count / ROUND_PART;
+    return part > DV_PLAN_MOVED_MAX ? DV_PLAN_MOVED_MAX : part > 0 ? (uint32_t)part : 1;
+}
+
+/* Deals what lies there, and lays the outcome there for a deal after it. */
+static int deal_balanced(deal *d, dv_plan_table *t, dv_plan_balance *b, bool begins) {
     const dv_balance_options options = {
         .by_count = !d->by_load,
         .keep_all = d->is_open,
-        .begins = d->begins,
+        .begins = begins,
         .max_moves = d->max_moves,
         .imbalance = dv_wishes_number(d->plan->wishes, "imbalance-max", imbalance_usual, 100),
     };
+    int error = dv_balance_deal(b->members, t->member_count, b->items, t->item_count, &options, t->owners, &d->result);
+    for (size_t n = 0; error == 0 && n < t->item_count; n++) b->items[n].owner = t->owners[n];
+    return error;
+}
+
+/* D20: a deal may leave to the next one what the items that it gave out have made possible. That one is taken at once,
+ * so that the step has nothing more to do in its own result, unless what it took is a round. */
+static int assign_balanced(deal *d, dv_plan_table *t) {
+    enum { DEALS_MOST = 4 };
     dv_plan_balance b;
-    int error = dv_plan_balance_lay(&b, t, d->plan, d->holds) ? 0 : DIVVY_ENOMEM;
-    if (error == 0)
-        error = dv_balance_deal(b.members, t->member_count, b.items, t->item_count, &options, t->owners, &d->result);
+    int error = dv_plan_balance_lay(&b, t, d->plan, d->holds) ? deal_balanced(d, t, &b, d->begins) : DIVVY_ENOMEM;
+    bool is_round = d->is_open || (d->max_moves > 0 && d->result.moves > 0);
+    size_t by_load = d->result.moves_by_load;
+    for (int deals = 1; error == 0 && !is_round && deals < DEALS_MOST; deals++) {
+        uint32_t most = d->max_moves;
+        d->max_moves = moves_allowed(d, false);
+        error = deal_balanced(d, t, &b, false);
+        is_round = d->max_moves > 0 && d->result.moves > 0;
+        if (!is_round) d->max_moves = most;
+        by_load += d->result.moves_by_load;
+        if (d->result.moves == 0) break;
+    }
+    d->result.moves_by_load = by_load;
     dv_plan_balance_free(&b);
     return error;
 }
@@ -129,13 +157,6 @@ static int list_moved(const dv_plan_table *t, dv_plan *plan) {
     return 0;
 }
 
-static uint32_t moves_allowed(const deal *d) {
-    uint32_t set = d->plan->header.options.max_moves;
-    if (set > 0 || !d->by_load || d->begins) return set;
-    size_t part = d->plan->set->count / ROUND_PART;
-    return part > DV_PLAN_MOVED_MAX ? DV_PLAN_MOVED_MAX : part > 0 ? (uint32_t)part : 1;
-}
-
 /* Gives items new owners where it must; while the plan lists moved items, only those that have none. */
 static int deal_out(deal *d) {
     dv_plan *plan = d->plan;
@@ -145,7 +166,7 @@ static int deal_out(deal *d) {
         absent += plan->members[m].absent != 0;
     }
     if (taking_part == 0) return 0; /* what has no owner waits */
-    d->max_moves = moves_allowed(d);
+    d->max_moves = moves_allowed(d, d->begins);
     if (absent > 0) {
         bool balanced;
         int error = balanced_with_absent(d, &balanced);
