@@ -108,7 +108,8 @@ static void fill(divvy_pool_result *to, const dv_errand *e) {
 
 static void tell_failure(divvy_client *client, const char *path, const dv_errand *e, int error) {
     const dv_errand_result *r = &e->result;
-    if (*r->text) dv_fail(client, error, "pool %s: %s", path, r->text);
+    if (*r->text && strstr(r->text, path)) dv_fail(client, error, "%s", r->text); /* It names the pool itself. */
+    else if (*r->text) dv_fail(client, error, "pool %s: %s", path, r->text);
     else if (error == DIVVY_ETIMEDOUT && *r->waits_for) dv_fail(client, error, "pool %s: %s", path, r->waits_for);
     else dv_fail(client, error, "pool %s: %s", path, dv_client_why(client, error));
 }

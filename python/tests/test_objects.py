@@ -212,6 +212,9 @@ def test_set_load(client, path):
         partitioner.set_load("a", -1)
     with pytest.raises(divvy.NoNode):
         partitioner.set_load("b", 1)
+    for interval in (0.999, 0, 4000):
+        with pytest.raises(divvy.InvalidArgument, match=f"^load_interval is {interval}: give 1 to 3600 seconds$"):
+            client.partitioner(path, ["a"], load_interval=interval)
     with pytest.raises(divvy.InvalidArgument, match="tag"):
         client.partitioner(path, ["a"], tags="not a tag")
 

@@ -203,6 +203,7 @@ TEST(test_bad_input) {
     assert_said(&p, "\"a b\" is no tag");
     assert_int_equal(divvy_pool_pin(p.client, "/pool", "x", "member-0", &p.request), DIVVY_ENOENT);
     assert_said(&p, "the pool /pool has no item x");
+    assert_ptr_equal(strstr(divvy_client_error(p.client), "the pool"), divvy_client_error(p.client)); /* said once */
     assert_int_equal(divvy_pool_pause(p.client, "/pool", "x", &p.request), DIVVY_ENOENT);
     assert_int_equal(divvy_pool_resume(p.client, "/pool", "x", &p.request), DIVVY_ENOENT);
     assert_int_equal(divvy_pool_need(p.client, "/pool", "x", "gpu", &p.request), DIVVY_ENOENT);

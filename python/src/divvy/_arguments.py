@@ -79,6 +79,16 @@ def milliseconds(value: object, name: str = "timeout") -> int:
     return math.ceil(value * 1000)
 
 
+def milliseconds_between(name: str, value: object, least: int, most: int) -> Optional[int]:
+    """Returns a time for the library that it would refuse in milliseconds, which nobody has written here."""
+    if value is None:
+        return None
+    converted = milliseconds(value, name)
+    if not least * 1000 <= converted <= most * 1000:
+        raise InvalidArgument(f"{name} is {_shown(value)}: give {least} to {most} seconds")
+    return converted
+
+
 def flag(name: str, value: object) -> int:
     """Returns 1 for True and 0 for False. What only counts as such, as the text "no" does, is refused."""
     if not isinstance(value, bool):

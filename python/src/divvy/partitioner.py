@@ -27,6 +27,7 @@ from divvy._arguments import (
     maybe_encode,
     member,
     milliseconds,
+    milliseconds_between,
     names,
     number,
     optional,
@@ -204,14 +205,15 @@ class BasePartitioner(Handle):
             on_suspend=_choose("release_on_suspend", release_on_suspend, lib.DIVVY_RELEASE_ON_SUSPEND, lib.DIVVY_HOLD),
             on_session_loss=_choose("rejoin", rejoin, lib.DIVVY_REJOIN, lib.DIVVY_FAIL), weight=weight, zone=zone,
             max_moves=max_moves, load_unit=load_unit, load_floor=optional(number, "load_floor", load_floor), tags=tags,
-            item_cap=item_cap, min_members=min_members, user=self._user,
+            item_cap=item_cap, load_interval_ms=milliseconds_between("load_interval", load_interval, 1, 3600),
+            min_members=min_members, user=self._user,
             static_membership=_choose("static_membership", static_membership, 1, 0),
             on_state=given("on_state", bool if on_state is None else on_state, lib.divvy_py_state),
             on_items=given("on_items", bool if on_items is None else on_items, lib.divvy_py_items))
         config.set_ms(time_boundary=time_boundary, leave_boundary=leave_boundary, settle_max=settle_max,
                       allocate_timeout=allocate_timeout, release_warn=release_warn, round_timeout=round_timeout,
                       rejoin_delay=rejoin_delay, handover_timeout=handover_timeout, prepare_timeout=prepare_timeout,
-                      load_interval=load_interval, min_members_wait=min_members_wait)
+                      min_members_wait=min_members_wait)
         self._make_on(client, lib.divvy_partitioner_create, lib.divvy_partitioner_destroy,
                       lib.divvy_partitioner_destroy_async, config.c)
 
