@@ -79,6 +79,23 @@ class Shown(Case):
         self.assertNotIn("unowned", found)
         self.assertEqual(found["items"], "4 of 5 have the owner that they should, and nobody is to have the rest")
 
+    # A pin beats a tag. Whoever waits for it need not wait for the tag, and is told of the override.
+    def test_pin_beats_tag(self):
+        member = DivvyMember(self.path, "a", ["x1", "x2"])
+        self.addCleanup(member.stop)
+        wait_for(lambda: member.owned == ["x1", "x2"] and member.acquired(), "both are owned")
+        self.ask("need", "x*", "gpu")
+        wait_for(lambda: member.owned == [] and member.acquired(), "none is owned")
+        self.ask("pin", "--wait", "--wait-timeout", "30s", "x1", "a")
+        wait_for(lambda: member.owned == ["x1"], "the pinned one is owned")
+        seen = self.page("explain", "x1")
+        self.assertIn("that overrides the tag gpu, which a does not have\n", seen)
+        self.assertRegex(self.page("status"), r"\nx\* needs the tag gpu, asked for by [^\n]* since ")
+
+    def ask(self, name, *arguments):
+        done = run(name, "--path", self.path, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     # A member of an earlier release is named as the one that they wait for; then no item has a rule's reason.
     def test_waits(self):
         self.pool(level=2, algorithm=1)

@@ -95,7 +95,8 @@ static bool is_wanted_so(const dv_held_wait *w, const char *item, const char *ho
     uint32_t slot = plan->owners[dv_pool_item(plan, item)];
     const dv_plan_member *owner = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, slot);
     const char *tag = dv_wishes_tag(plan->wishes, item);
-    if (owner && tag && !has_tag(owner, tag)) return false; /* A later round moves it. */
+    bool placed = dv_wishes_find(plan->wishes, DV_WISH_PIN, item) || dv_wishes_find(plan->wishes, DV_WISH_MOVE, item);
+    if (owner && tag && !placed && !has_tag(owner, tag)) return false; /* A later round moves it. */
     return owner && holder ? is_of(w, owner->is_static, owner->key, holder) : !owner && !holder;
 }
 
