@@ -19,15 +19,6 @@ static bool is_orphaned_newer(dv_follower *f, int64_t now) {
     return false;
 }
 
-/* A9: items may have to leave a member for nobody, more of them than may move in a step. No round is listed for these,
- * so the next step follows at once. */
-static bool may_go_on(const dv_plan *plan) {
-    if (!plan->header.is_balanced || plan->moved_count > 0) return false;
-    bool has_rules = dv_wishes_need_tags(plan->wishes);
-    for (size_t m = 0; !has_rules && m < plan->member_count; m++) has_rules = plan->members[m].cap != 0;
-    return has_rules;
-}
-
 /* By a step on what is known: the one who writes computes it again from what it reads. */
 static need what_to_do(dv_follower *f, const dv_follow_changes *changes, int64_t now) {
     const dv_plan_party *party = dv_roster_party(f->roster);
@@ -37,7 +28,7 @@ static need what_to_do(dv_follower *f, const dv_follow_changes *changes, int64_t
     if (f->memory.standing != DV_PLAN_GOOD) return WRITE;
     const dv_plan *plan = f->memory.plan;
     if (dv_follow_is_ahead(f, plan)) return WAIT;
-    if (dv_follow_learn(f) && !may_go_on(plan)) { /* A step would change nothing. */
+    if (dv_follow_learn(f)) { /* A step would change nothing. */
         if (!dv_follow_has_changes(changes) && !dv_plan_agree_differs(plan, party)) return NOTHING;
     }
     dv_plan *next;

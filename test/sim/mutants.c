@@ -41,7 +41,7 @@ static const char *const tests[DV_MUTANT_COUNT] = {
     [DV_MUTANT_empty_change_written] = "test_move_to_nobody",
     [DV_MUTANT_members_not_awaited] = "test_waits_for_all",
     [DV_MUTANT_successor_unknown] = "test_comes_again",
-    [DV_MUTANT_first_step_suffices] = "test_first_step_suffices",
+    [DV_MUTANT_nobody_is_no_round] = "test_nobody_is_no_round",
 };
 
 /* They are shown by histories with odd answers (answers.c). */
@@ -175,7 +175,7 @@ static const struct {
     [DV_MUTANT_history_ready_counts] = {52, 1.4, SIM_OF_PLANS, "D44"},
     [DV_MUTANT_load_of_old_session] = {7, 0.4, SIM_OF_PLANS, "D46"},
     [DV_MUTANT_report_outlives_node] = {0, 0, SIM_OF_PLANS, NULL},
-    [DV_MUTANT_load_other_unit] = {7, 0.5, SIM_OF_PLANS, "D50"},
+    [DV_MUTANT_load_other_unit] = {80, 0.5, SIM_OF_PLANS, "D50"},
     [DV_MUTANT_load_never_rests] = {7, 0.2, SIM_OF_PLANS, "D47"},
     [DV_MUTANT_load_read_once] = {57, 2.0, SIM_OF_PLANS, "D47"},
     [DV_MUTANT_load_by_index] = {7, 0.3, SIM_OF_PLANS, "D50"},
@@ -188,7 +188,7 @@ static const struct {
     [DV_MUTANT_paused_is_dealt] = {7, 0.2, SIM_OF_PLANS, "D48"},
     [DV_MUTANT_pause_forgets_owner] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_pin_to_leaver] = {150, 5.3, SIM_OF_PLANS, "D14"},
-    [DV_MUTANT_pin_is_counted] = {7, 0.4, SIM_OF_PLANS, "D48"},
+    [DV_MUTANT_pin_is_counted] = {33, 0.4, SIM_OF_PLANS, "D48"},
     [DV_MUTANT_empty_change_written] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_older_is_ignored] = {43, 1.0, SIM_OF_PLANS, "D48"},
     [DV_MUTANT_option_is_ignored] = {57, 1.3, SIM_OF_PLANS, "D16"},
@@ -196,7 +196,7 @@ static const struct {
     [DV_MUTANT_cap_is_ignored] = {11, 0.4, SIM_OF_PLANS, "A9"},
     [DV_MUTANT_successor_unknown] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_members_not_awaited] = {0, 0, SIM_OF_PLANS, NULL},
-    [DV_MUTANT_first_step_suffices] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_nobody_is_no_round] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_directories_stay] = {1, 0.1, SIM_OF_POOLS, "L3"},
     [DV_MUTANT_directories_left] = {15, 0.5, SIM_OF_PLANS, "L3"},
     [DV_MUTANT_preference_ignored] = {3, 0.1, SIM_OF_ELECTIONS, "S20"},
