@@ -151,7 +151,7 @@
     X(cap_is_ignored, "a member gets more items than its cap")                                                     \
     X(successor_unknown, "an operator's request stays with a member that has gone")                                \
     X(members_not_awaited, "a pool begins with fewer members than it is to wait for")                              \
-      "a plan for the party that is there counts as the last step, though items are still to leave for nobody")    \
+    X(nobody_is_no_round, "items that are taken for nobody are not listed as moved, so no round follows")          \
     X(listed_leaves_early, "a place that an earlier note names leaves before the note that does not")
 
 #ifdef DIVVY_MUTANTS

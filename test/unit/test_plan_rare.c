@@ -274,8 +274,8 @@ TEST(test_report_outlives_node) {
     pool_close(&l);
 }
 
-/* A9, D19: all items come to need a tag that nobody has, and one may move in a step. None has a new owner; yet rounds go
- * on until they have all been taken from their owners. Mutant nobody_is_no_round. */
+/* A9, D19: all items come to need a tag that nobody has, and one may move in a step. None has a new owner; yet rounds
+ * go on until they have all been taken from their owners. Mutant nobody_is_no_round. */
 TEST(test_nobody_is_no_round) {
     pool l;
     divvy_partitioner_config config;
