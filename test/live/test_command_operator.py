@@ -165,6 +165,28 @@ class Operator(Case):
             self.refused(2, message, "set", "max-moves=7", word)
             self.assertEqual(self.root(), before)
 
+    # Without a word `set` and `need` list what stands, and change nothing.
+    def test_lists(self):
+        self.refused(1, "no plan of %s can be read; is the path right?" % self.path, "set")
+        self.wait_divided(self.start("a"))
+        self.assertEqual(self.ask("need"), "no item needs a tag")
+        self.ask("set", "--reason", "calm", "max-moves=2", "round-timeout=30s")
+        self.ask("need", "--reason", "big", "x*", "gpu", warning="divvy: warning: no member of %s has the tag gpu; no "
+                 "member has any\ndivvy: warning: no item of %s begins so yet: x*\n" % (self.path, self.path))
+        before = Setting.zookeeper.get(self.path + "/plan")
+        told = r"  \S+@\S+ +\d{4}-\d\d-\d\dT\S+Z  "
+        self.assertRegex(self.ask("set"), r"\AOPTION +VALUE +SET BY +SINCE +REASON *\nimbalance-max +0.2 +- +- +-\n"
+                         r"max-moves +2 *" + told + r"calm\nround-timeout +30s *" + told + r"calm\Z")
+        self.assertRegex(self.ask("need"), r"\AITEM +TAG +SET BY +SINCE +REASON *\nx\* +gpu *" + told + r"big\Z")
+        options = json.loads(self.ask("set", "--json"))["options"]
+        self.assertEqual([(option["name"], option["value"], option["why"]) for option in options],
+                         [("imbalance-max", "0.2", None), ("max-moves", "2", "calm"),
+                          ("round-timeout", "30000", "calm")])
+        need, = json.loads(self.ask("need", "--json"))["needs"]
+        self.assertEqual((need["name"], need["value"], need["why"]), ("x*", "gpu", "big"))
+        self.assertGreater(need["at_ms"], 0)
+        self.assertEqual(Setting.zookeeper.get(self.path + "/plan"), before)
+
     # A static member that is away is forgotten: others have its items.
     def test_forget(self):
         members = a, b = self.start("a", "b", options=("--rejoin-delay", "10m"))
@@ -283,7 +305,8 @@ class Operator(Case):
         self.refused(2, "MEMBER is empty", "pin", "a", "")
         self.refused(2, '"c" is one word too many', "pin", "a", "b", "c")
         self.refused(2, '"gpu" is one word too many', "need", "--undo", "a", "gpu")
-        self.refused(2, "NAME=VALUE is missing", "set")
+        self.refused(2, "NAME=VALUE is missing", "set", "--wait")
+        self.refused(2, "ITEM is missing", "need", "--undo")
         self.refused(2, "--wait is of no use with --dry-run", "pause", "--wait", "--dry-run", "a")
         self.refused(2, "more than 512 bytes", "pause", "--reason", "x" * 513, "a")
         self.refused(2, "--undo", "pause", "--undo", "a")

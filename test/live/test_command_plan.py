@@ -335,6 +335,15 @@ class Pool(Case):
         seen = self.shown(*arguments, "--drain", node % 3)
         self.assertEqual([row["weight"] for row in seen["members"]], [1000, 0, 1000])
 
+    # Items without an owner, as all members are at their caps, are counted where one that joins gets them.
+    def test_given(self):
+        member, = self.start("a", options=("--cap", "5"))
+        wait_for(lambda: member.acquired() and len(member.owned) == 5, "it has as many as it takes", member)
+        arguments = ("plan", "--path", self.path, "--join", "1")
+        self.assertIn("\n0 items move (0.0 %); 7 items without one get an owner\n", run(*arguments).stdout)
+        self.assertIn("; 1 item without one gets an owner\n", run(*arguments, "--cap", "1").stdout)
+        self.assertEqual((self.shown(*arguments)["given"], self.shown(*arguments)["moves"]), (7, 0))
+
     # Each thing that stands in the way is told.
     def test_refused(self):
         self.assert_fails(1, ("plan", "--path", self.path), "there is no pool at " + self.path)

@@ -48,6 +48,7 @@ static void count_loads(dv_forecast *f) {
         if (from) from->loses++;
         if (to) to->gains++;
         f->moves += from && to;
+        f->given += !from;
     }
 }
 
@@ -182,8 +183,11 @@ static void print_moved(const dv_forecast *f, FILE *to) {
     fprintf(to, "%zu item%s (%.1f %%", f->moves, f->moves == 1 ? " moves" : "s move",
             f->item_count ? 100.0 * (double)f->moves / (double)f->item_count : 0.0);
     if (f->has_loads) fprintf(to, ", and %.1f %% of the load", 100.0 * f->moved_load);
-    if (f->is_ruled) fputs(")\n", to);
-    else fprintf(to, "); the least that can be is %zu\n", f->floor);
+    fputs(")", to);
+    if (!f->is_ruled) fprintf(to, "; the least that can be is %zu", f->floor);
+    if (f->given)
+        fprintf(to, "; %zu item%s an owner", f->given, f->given == 1 ? " without one gets" : "s without one get");
+    fputs("\n", to);
 }
 
 static void print_summary(const dv_forecast *f, FILE *to) {
@@ -275,9 +279,10 @@ static bool put_balance(cJSON *json, const dv_forecast *f) {
 
 /* Adds what loads, tags, caps and wishes say, where they have a say. */
 static bool put_rules(cJSON *json, const dv_forecast *f) {
-    return !f->is_ruled || (put_digits(json, "moved_load", !f->has_loads, f->moved_load) &&
-                            dv_json_number(json, "unowned", (int64_t)f->unowned) &&
-                            dv_json_text_or_null(json, "unowned_why", f->unowned_why));
+    return !f->is_ruled ||
+           (put_digits(json, "moved_load", !f->has_loads, f->moved_load) &&
+            dv_json_number(json, "given", (int64_t)f->given) && dv_json_number(json, "unowned", (int64_t)f->unowned) &&
+            dv_json_text_or_null(json, "unowned_why", f->unowned_why));
 }
 
 static bool put_pool(cJSON *json, const dv_forecast *f) {

@@ -37,6 +37,7 @@ typedef struct {
     char *unowned_why; /* the first of them */
 
     size_t moves; /* items that change owner */
+    size_t given; /* items that had no owner, and get one */
     size_t floor; /* how many have to, for loads that follow the weights */
     double balance_before,
         balance_after; /* the most that a member has, of its share by weight; 0: nobody has a share */

@@ -11,6 +11,7 @@
 #include "command.h"
 #include "duration.h"
 #include "log.h"
+#include "operator_list.h"
 #include "operator_wait.h"
 #include "plan/tags.h"
 #include "pool/wishes.h"
@@ -76,7 +77,7 @@ static const operation operations[] = {
      false,
      "Lets only members that have the tag TAG (--tags of divvy partition) own ITEM. \"ITEM*\" means\n"
      "all items that begin so, also those to come. An item whose tag nobody has is without an\n"
-     "owner. --undo takes no TAG.\n"},
+     "owner. --undo takes no TAG. Without any word it lists what items need, and who set it.\n"},
     {"set",
      DV_ASK_OPTION,
      false,
@@ -85,7 +86,8 @@ static const operation operations[] = {
      "Sets options of the pool, whatever its members were started with: max-moves (items that\n"
      "move in a round; 0: all at once), round-timeout (how long a round may take, a DURATION) and\n"
      "imbalance-max (how far above the mean a member may be before items move for their load,\n"
-     "such as 0.2). NAME=default gives back what the members were started with.\n"},
+     "such as 0.2). NAME=default gives back what the members were started with. Without any word\n"
+     "it lists the options in force, and who set them.\n"},
     {"forget",
      DV_ASK_FORGET,
      false,
@@ -236,6 +238,13 @@ static int run_call(call *c) {
     return code;
 }
 
+/* Returns whether it only asks what stands: set and need without words. */
+static bool is_question(const call *c) {
+    const dv_operator_options *o = &c->options;
+    bool lists = c->op->kind == DV_ASK_OPTION || c->op->kind == DV_ASK_NEED;
+    return lists && c->word_count == 0 && !o->undo && !o->wait && !o->dry_run && !o->reason;
+}
+
 static int run(int argc, char **argv) {
     call c = {.op = find(argv[0]), .options = DV_OPERATOR_DEFAULTS};
     int code = DV_EXIT_USAGE, rest = argc;
@@ -245,6 +254,9 @@ static int run(int argc, char **argv) {
     if (outcome == DV_OPTIONS_HELP) {
         print_help(c.op);
         code = dv_command_printed();
+    } else if (outcome == DV_OPTIONS_PARSED && is_question(&c)) {
+        dv_log_field("pool", c.options.path);
+        code = dv_operator_list(c.op->name, c.op->kind == DV_ASK_NEED, &c.options);
     } else if (outcome == DV_OPTIONS_PARSED) {
         code = check_words(&c);
         if (code == 0 && c.op->kind == DV_ASK_OPTION) code = check_options(&c);
