@@ -79,7 +79,7 @@ class Shown(Case):
         self.assertNotIn("unowned", found)
         self.assertEqual(found["items"], "4 of 5 have the owner that they should, and nobody is to have the rest")
 
-    # A pin beats a tag. Whoever waits for it need not wait for the tag, and is told of the override.
+    # A pin beats a tag: to wait for it is not to wait for the tag, and the override is told.
     def test_pin_beats_tag(self):
         member = DivvyMember(self.path, "a", ["x1", "x2"])
         self.addCleanup(member.stop)
