@@ -120,6 +120,20 @@ class Operator(Case):
         self.wait_owned(had)
         self.assertRegex(self.ask("resume", ITEM), r"\Aitem-05: not paused; ")
 
+    # Of several items all are paused, or none.
+    def test_pause_several(self):
+        members = self.start("a", "b")
+        self.wait_divided(members)
+        before = self.root()
+        self.refused(1, "has no item item-55; did you mean item-05?", "pause", ITEM, "item-55")
+        self.assertEqual(self.root(), before)
+        self.refused(2, "ITEM is empty", "pause", ITEM, "")
+        lines = self.ask("pause", "--wait", *ITEMS[:3]).split("\n")
+        self.assertEqual([line.split(";")[0] for line in lines], [item + ": paused" for item in ITEMS[:3]])
+        self.wait_divided(members, ITEMS[3:])
+        self.ask("resume", "--wait", *ITEMS[:3])
+        self.wait_divided(members)
+
     # Items that need a tag go to members that have it, and have no owner while there is none, which is warned of.
     def test_need(self):
         members = self.start("a", "b")

@@ -61,15 +61,16 @@ static const operation operations[] = {
      DV_ASK_PAUSE,
      false,
      {"ITEM"},
-     false,
+     true,
      "Has nobody work on ITEM until `divvy resume`: its owner releases it, and nobody else gets\n"
-     "it.\n"},
+     "it. Of several items each is a line of the result; with an unknown one none is paused.\n"},
     {"resume",
      DV_ASK_PAUSE,
      true,
      {"ITEM"},
-     false,
-     "Undoes `divvy pause`: ITEM goes back to the member that had it, if that is there.\n"},
+     true,
+     "Undoes `divvy pause`: ITEM goes back to the member that had it, if that is there. There may\n"
+     "be several items.\n"},
     {"need",
      DV_ASK_NEED,
      false,
@@ -149,8 +150,8 @@ static int check_words(const call *c) {
     if (c->word_count < wanted) return dv_command_misused(command, "%s is missing", c->op->words[c->word_count]);
     if (c->word_count > wanted && !c->op->many)
         return dv_command_misused(command, "\"%.100s\" is one word too many", c->words[wanted]);
-    for (int n = 0; n < wanted; n++) {
-        if (!*c->words[n]) return dv_command_misused(command, "%s is empty", c->op->words[n]);
+    for (int n = 0; n < (c->op->many ? c->word_count : wanted); n++) {
+        if (!*c->words[n]) return dv_command_misused(command, "%s is empty", c->op->words[c->op->many ? 0 : n]);
     }
     if (c->op->kind == DV_ASK_NEED && wanted == 2 && !dv_is_tag(c->words[1], strlen(c->words[1])))
         return dv_command_misused(
@@ -212,11 +213,25 @@ static int ask_once(const call *c, dv_ask *ask, dv_operator_wait *wait) {
     return code;
 }
 
+/* Before anything is written, so that of several items all are paused or resumed, or none. Returns the exit code. */
+static int check_items(call *c) {
+    int code = 0;
+    for (int n = 0; code == 0 && n < c->word_count; n++) {
+        dv_ask ask = {.kind = c->op->kind, .undo = c->op->undo, .name = c->words[n]};
+        dv_errand *errand = NULL;
+        dv_operator_sign(&ask, &c->options, c->by);
+        ask.dry_run = true;
+        code = dv_asking_run(&errand, c->look, &c->options.look, c->options.path, &ask);
+        dv_asking_drop(errand, c->look);
+    }
+    return code;
+}
+
 static int ask_all(call *c, dv_operator_wait *wait) {
     int code = 0, asks = c->op->many ? c->word_count : 1;
     for (int n = 0; code == 0 && n < asks; n++) {
         char number[24];
-        dv_ask ask = {.kind = c->op->kind, .name = c->words[0]};
+        dv_ask ask = {.kind = c->op->kind, .name = c->words[c->op->many ? n : 0]};
         if (c->op->kind == DV_ASK_OPTION) code = read_option(&ask, c->words[n], number);
         else ask.undo = c->op->undo || c->options.undo;
         if (words_of(c) == 2) ask.value = c->words[1];
@@ -231,6 +246,7 @@ static int run_call(call *c) {
     dv_operator_wait wait = {.look = NULL};
     int code = dv_look_open(&c->look, &c->options.look, c->op->name, -1);
     if (code == 0 && dv_operator_wait_init(&wait, c->look, &c->options) != 0) code = out_of_memory();
+    if (code == 0 && c->op->kind == DV_ASK_PAUSE && c->word_count > 1) code = check_items(c);
     if (code == 0) code = ask_all(c, &wait);
     if (code == 0 && c->options.wait) code = dv_operator_wait_run(&wait, &nothing);
     dv_look_close(c->look);
