@@ -16,11 +16,11 @@ enum {
 /* Those of `divvy lock` besides: its code is that of the command that it runs, where none of these is due. The high
  * ones are what timeout(1), env(1) and shells use, so that they are not taken for the command's own. */
 enum {
-    DV_EXIT_NOT_HELD = 4,  /* somebody else has the lock, and we are not to wait, or not for longer */
-    DV_EXIT_TIMED_OUT = 4, /* likewise of an operator's command: what it waits for has not come in time */
-    DV_EXIT_LOST = 5,      /* the lock was lost, and the command was ended */
-    DV_EXIT_OVERRUN = 124, /* the command took too long, and was ended */
-    DV_EXIT_TROUBLE = 125, /* what is DV_EXIT_FAILED elsewhere */
+    DV_EXIT_NOT_HELD = 4,         /* somebody else has the lock, and we are not to wait, or not for longer */
+    DV_EXIT_TIMED_OUT = 4,        /* likewise of an operator's command: what it waits for has not come in time */
+    DV_EXIT_LOST = 5,             /* the lock was lost, and the command was ended */
+    DV_EXIT_OVERRUN = 124,        /* the command took too long, and was ended */
+    DV_EXIT_TROUBLE = 125,        /* what is DV_EXIT_FAILED elsewhere */
     DV_EXIT_NOT_EXECUTABLE = 126, /* there is such a command, but it cannot be executed */
     DV_EXIT_NOT_FOUND = 127,      /* there is none */
     DV_EXIT_SIGNAL = 128          /* and the number of the signal that ended the command */

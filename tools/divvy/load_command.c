@@ -83,7 +83,7 @@ static void tell_bad(dv_load_command *c, const dv_load_lines *lines, dv_load_lin
     if (lines->bad[kind].count == 0) return;
     if (lines->bad[kind].count > 1)
         snprintf(others, sizeof others, " (%zu more lines are like that)", lines->bad[kind].count - 1);
-    tell(c, kind, "printed for the item \"%.100s\" the load \"%s\"%s%s", c->asked.names[lines->bad[kind].item],
+    tell(c, (int)kind, "printed for the item \"%.100s\" the load \"%s\"%s%s", c->asked.names[lines->bad[kind].item],
          lines->bad[kind].number, reasons[kind], others);
 }
 
