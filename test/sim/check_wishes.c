@@ -316,8 +316,22 @@ static void check_classes(sim_world *w, const sim_plan_version *from, const dv_p
     }
 }
 
+static bool is_given(const dv_loads *loads, uint32_t item) {
+    for (size_t g = 0; g < loads->giver_count; g++) {
+        for (size_t i = 0; i < loads->givers[g].count; i++) {
+            if (loads->givers[g].items[i] == item) return true;
+        }
+    }
+    return false;
+}
+
+/* Returns whether it took items for load. What hard rules took is not among what was given for it. */
 static bool was_moved(const dv_plan *plan) {
-    return plan->header.reason == DV_PLAN_LOAD && plan->loads && plan->loads->giver_count > 0 && plan->moved_count > 0;
+    if (plan->header.reason != DV_PLAN_LOAD || !plan->loads) return false;
+    for (size_t n = 0; n < plan->moved_count; n++) {
+        if (is_given(plan->loads, plan->moved[n])) return true;
+    }
+    return false;
 }
 
 /* D47: by one writer, three half-lives lie between two steps for load that move items. */
