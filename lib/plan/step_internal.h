@@ -45,7 +45,7 @@ typedef enum {
  * a place for each item. */
 void dv_step_place(dv_plan *plan, uint8_t *holds);
 
-/* Tells what the step did, cut to whole characters. */
+/* Tells what the step did, cut to whole characters, with `?` for bytes that are no text. */
 void dv_step_tell(dv_plan *plan, const char *text);
 
 /* ---- step_deal.c ---- */

@@ -1,8 +1,10 @@
 /* The step's part for what operators ask: docs/protocol.md, D48. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "divvy/error.h"
 #include "plan/step_internal.h"
 #include "znode/path.h"
@@ -79,15 +81,26 @@ static int end_pause(dv_step *s, const dv_wish_event *event) {
     return change(s, event);
 }
 
-/* A move ends with its member. */
+static void tell_end(dv_plan *plan, const char *item) {
+    char text[2 * DV_PLAN_TOLD_BYTES];
+    snprintf(text, sizeof text, "the move of %.200s has ended with its member", item);
+    dv_step_tell(plan, text);
+}
+
+/* A move ends with its member, which the history tells. */
 static int end_moves(dv_step *s) {
+    dv_plan *plan = s->next;
     int error = 0;
     for (size_t i = 0; error == 0 && s->next->wishes != NULL && i < s->next->wishes->count;) {
         const dv_wish *wish = &s->next->wishes->list[i];
         const dv_plan_member *member = wish->kind == DV_WISH_MOVE ? find_key(s->next, wish->value) : NULL;
         if (wish->kind != DV_WISH_MOVE) break; /* They stand first. */
-        if (member != NULL && member->leaving[0] == '\0') i++;
-        else error = change(s, &(dv_wish_event){.wish = *wish, .undo = true});
+        if (member != NULL && member->leaving[0] == '\0') {
+            i++;
+            continue;
+        }
+        tell_end(plan, wish->name);
+        error = change(s, &(dv_wish_event){.wish = *wish, .undo = true});
     }
     return error;
 }
@@ -102,6 +115,7 @@ static void note_change(dv_step *s) {
     }
     s->next->wishes = dv_wishes_ref(before);
     dv_wishes_unref(now);
+    s->next->told[0] = '\0';
 }
 
 int dv_step_take_wishes(dv_step *s) {
@@ -117,11 +131,17 @@ int dv_step_take_wishes(dv_step *s) {
 }
 
 void dv_step_tell(dv_plan *plan, const char *text) {
-    size_t bytes = strlen(text);
-    if (bytes >= sizeof plan->told) bytes = sizeof plan->told - 1;
-    while (bytes > 0 && text[bytes] != '\0' && ((unsigned char)text[bytes] & 0xc0) == 0x80) bytes--;
-    memcpy(plan->told, text, bytes);
-    plan->told[bytes] = '\0';
+    size_t used = 0;
+    uint32_t code_point;
+    for (size_t bytes; *text != '\0'; text += bytes) {
+        bytes = dv_utf8_read((const unsigned char *)text, &code_point);
+        bool is_text = bytes > 0;
+        if (!is_text) bytes = 1; /* An item may have any bytes. */
+        if (used + bytes >= sizeof plan->told) break;
+        memcpy(plan->told + used, is_text ? text : "?", bytes);
+        used += bytes;
+    }
+    plan->told[used] = '\0';
 }
 
 /* ---- what is in force ---- */

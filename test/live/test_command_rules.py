@@ -118,6 +118,10 @@ class Shown(Case):
                 self.assertEqual((explained["state"], explained["rule"]), (state, rule))
                 self.assertIn(fragment, explained["now"])
         self.assertIn("divvy resume --path", self.page("explain", "i3"))
+        self.assertRegex(self.page("explain", "i5"), r"\nload +[0-9.]+ cores by the plan, [0-9.]+ % of all\n")
+        load = self.shown("explain", "--path", self.path, "i5")["load"]
+        self.assertEqual(load["unit"], "cores")
+        self.assertTrue(load["value"] > 0 and 0 < load["part"] <= 1)
 
     # The forecast of a live pool goes by its loads, tags, caps and wishes. A member that joins without the tag does not
     # help the item that needs it; one with the tag does.

@@ -1,4 +1,5 @@
 /* Tests of what an operator asks of a plan: docs/protocol.md, D48. SPDX-License-Identifier: Apache-2.0 */
+#include "base/utf8.h"
 #include "plan_wishes_fixture.h"
 
 enum { ITEM_BYTES = 32 };
@@ -49,6 +50,7 @@ TEST(test_move) {
     die(&w, 2);
     assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
     assert_int_equal(w.plan->wishes->count, 0);
+    assert_string_equal(w.plan->told, "the move of i000001 has ended with its member");
     assert_string_not_equal(owner_of(0), "");
     assert_int_equal(ask_for(DV_WISH_MOVE, "i000001", "n0002", false), DV_PLAN_NEXT);
     assert_int_equal(ask_for(DV_WISH_PIN, "i000001", "n0001", false), DV_PLAN_NEXT);
@@ -269,5 +271,22 @@ TEST(test_rounds_to_nobody) {
     for (; w.plan->moved_count == 1 && end_round() == DV_PLAN_NEXT; rounds++) assert_true(rounds < 20);
     assert_int_equal(rounds, 9);
     for (size_t i = 0; i < 12; i++) assert_true((owner_of(i)[0] == '\0') == (i < 9));
+    world_end(&w);
+}
+
+/* What is told stays text, and within its bytes, whatever the item is called: else nobody could read the history. */
+TEST(test_told_is_text) {
+    char long_name[400], told[400];
+    pool(2, 2);
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    const char *const names[] = {"\xff\x65", "\xc3\xa9\xc3", long_name};
+    for (size_t n = 0; n < COUNT(names); n++) {
+        const dv_wish_event event = {.wish = wish_of(DV_WISH_PAUSE, names[n], "")};
+        snprintf(told, sizeof told, "paused %s", names[n]);
+        assert_int_equal(step(&w, &(dv_plan_events){.wishes = &event, .wish_count = 1, .told = told}), DV_PLAN_NEXT);
+        assert_true(dv_is_utf8(w.plan->told));
+        assert_in_range(strlen(w.plan->told), 8, DV_PLAN_TOLD_BYTES - 1);
+    }
     world_end(&w);
 }

@@ -364,16 +364,17 @@ TEST(test_loads) {
     set_pool(&p);
     dv_loads *loads = dv_loads_make("cores", ITEMS);
     assert_non_null(loads);
-    for (size_t i = 0; i < ITEMS; i++) loads->classes[i] = DV_CLASS_ONE;
     assert_true(dv_loads_add_giver(loads, "c", 1310, given, 2));
     plan_of(&p)->loads = loads;
+    shows(&p, "1.00", false); /* No load is known yet. */
+    for (size_t i = 0; i < ITEMS; i++) loads->classes[i] = DV_CLASS_ONE;
     explains(&p, 3, "settled", "it is where the plan wants it: moved for load: c was at 1.31 of its share");
     explains(&p, 2, "settled", "it is where the plan wants it");
     shows(&p, "SHARE", true);
     shows(&p, "1.00", true);
     shows(&p, "more than a fair share", false);
     loads->classes[0] = DV_CLASS_ONE + 20; /* 32 */
-    shows(&p, "1 item is more than a fair share of the load; the most is i0 with 12.8 of one\n", true);
+    shows(&p, "1 item is more than a fair share of the load; the most is i0 with 86 % of it\n", true);
     clear(&p);
 }
 

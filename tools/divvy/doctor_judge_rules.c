@@ -95,8 +95,9 @@ static void judge_room(const dv_doctor *d, const dv_pool_rules *r, dv_findings *
 static void judge_heavy(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
     if (r->heavy == 0) return;
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_NOTE, "load", d->path);
-    dv_finding_what(finding, "%zu item%s more than a fair share of the load; the most is " NAME " with %.1f of one",
-                    r->heavy, r->heavy == 1 ? " is" : "s are", r->plan->set->names[r->heaviest], r->heaviest_shares);
+    dv_finding_what(finding, "%zu item%s more than a fair share of the load; the most is " NAME " with %.0f %% of it",
+                    r->heavy, r->heavy == 1 ? " is" : "s are", r->plan->set->names[r->heaviest],
+                    100 * r->heaviest_part);
     dv_finding_why(finding, "no deal can even that out: its owner has as little else as possible");
     dv_finding_todo(finding, "split the item, if that can be done");
 }

@@ -131,6 +131,14 @@ static void print_plan(const dv_explanation *e, const page *p) {
          next ? dv_status_plan_name(next->entry) : "");
 }
 
+static void print_load(const dv_explanation *e, const page *p) {
+    const dv_pool_rules *r = &e->status->rules;
+    size_t item = r->any ? dv_pool_rules_find(r, e->status->items[0].name) : SIZE_MAX;
+    double load, part;
+    if (item == SIZE_MAX || !dv_pool_rules_load(r, item, &load, &part)) return;
+    line(p, "load", "%.3g %s by the plan, %.3g %% of all", load, r->plan->loads->unit, 100 * part);
+}
+
 static char *print_page(const dv_explanation *e, size_t columns) {
     char *text = NULL;
     size_t bytes = 0;
@@ -143,6 +151,7 @@ static char *print_page(const dv_explanation *e, size_t columns) {
     if (e->place_count == 0) line(&p, "owner", "nobody");
     for (size_t i = 0; i < e->place_count; i++) print_place(e, &e->places[i], i ? "waits" : "owner", &p);
     print_plan(e, &p);
+    print_load(e, &p);
     if (*verdict.now) line(&p, "now", "%s", verdict.now);
     if (*verdict.next) line(&p, "next", "%s", verdict.next);
     bool complete = !ferror(to);

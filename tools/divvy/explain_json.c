@@ -25,6 +25,17 @@ static bool put_plan(cJSON *json, const dv_explanation *e) {
            dv_json_text_or_null(object, "owner", next ? dv_status_plan_name(next->entry) : NULL);
 }
 
+/* Only where the plan knows it. */
+static bool put_load(cJSON *json, const dv_explanation *e) {
+    const dv_pool_rules *r = &e->status->rules;
+    size_t item = r->any ? dv_pool_rules_find(r, e->status->items[0].name) : SIZE_MAX;
+    double load, part;
+    if (item == SIZE_MAX || !dv_pool_rules_load(r, item, &load, &part)) return true;
+    cJSON *object = cJSON_AddObjectToObject(json, "load");
+    return object && cJSON_AddNumberToObject(object, "value", load) && cJSON_AddNumberToObject(object, "part", part) &&
+           dv_json_text(object, "unit", r->plan->loads->unit);
+}
+
 cJSON *dv_explain_json(const dv_explanation *e) {
     cJSON *json = cJSON_CreateObject();
     dv_explain_verdict verdict = dv_explain_judge(e);
@@ -34,7 +45,7 @@ cJSON *dv_explain_json(const dv_explanation *e) {
     cJSON *queue = good ? cJSON_AddArrayToObject(json, "queue") : NULL;
     good = queue;
     for (size_t i = 0; good && i < e->place_count; i++) good = put_place(queue, e, &e->places[i]);
-    good = good && put_plan(json, e) && dv_json_text_or_null(json, "now", verdict.now) &&
+    good = good && put_plan(json, e) && put_load(json, e) && dv_json_text_or_null(json, "now", verdict.now) &&
            dv_json_text_or_null(json, "next", verdict.next) &&
            (!verdict.rule || (dv_json_text(json, "rule", verdict.rule) && dv_json_text(json, "why", verdict.why)));
     if (good) return json;

@@ -193,19 +193,39 @@ static double fair_share(const dv_plan *plan) {
     return fair;
 }
 
+/* Adds up the loads that are known. Returns how many these are. */
+static size_t add_loads(dv_pool_rules *r) {
+    const dv_plan *plan = r->plan;
+    size_t known = 0;
+    for (size_t i = 0; i < plan->set->count; i++) {
+        if (plan->loads->classes[i] == DV_CLASS_NONE) continue;
+        known++;
+        r->all_load += dv_class_size(plan->loads->classes[i]);
+    }
+    return known;
+}
+
+bool dv_pool_rules_load(const dv_pool_rules *r, size_t item, double *load, double *part) {
+    const dv_loads *loads = r->plan ? r->plan->loads : NULL;
+    if (!loads || loads->classes[item] == DV_CLASS_NONE) return false;
+    *load = dv_class_size(loads->classes[item]);
+    *part = r->all_load > 0 ? *load / r->all_load : 0;
+    return true;
+}
+
 static int weigh(dv_pool_rules *r) {
     const dv_plan *plan = r->plan;
-    double fair = fair_share(plan);
+    if (add_loads(r) == 0) return 0; /* All would count alike. */
+    double fair = fair_share(plan), load, part;
     r->shares = dv_plan_shares(plan);
     if (!r->shares || fair < 0) return DIVVY_ENOMEM;
     for (size_t i = 0; fair > 0 && i < plan->set->count; i++) {
-        double shares = dv_class_size(plan->loads->classes[i]) / fair;
-        if (!(shares > 1) || dv_wishes_find(plan->wishes, DV_WISH_PAUSE, plan->set->names[i])) continue;
+        if (!dv_pool_rules_load(r, i, &load, &part) || !(load > fair)) continue;
+        if (dv_wishes_find(plan->wishes, DV_WISH_PAUSE, plan->set->names[i])) continue;
         r->heavy++;
-        if (shares > r->heaviest_shares) {
-            r->heaviest = i;
-            r->heaviest_shares = shares;
-        }
+        if (part <= r->heaviest_part) continue;
+        r->heaviest = i;
+        r->heaviest_part = part;
     }
     return 0;
 }

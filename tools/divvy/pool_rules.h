@@ -15,7 +15,7 @@ typedef struct {
     const dv_plan *plan;
     bool any;                     /* it has loads, wishes, tags or caps */
     uint32_t *counts;             /* items of each member, by place */
-    double *shares;               /* the load of each member as a part of its fair share; NULL: the plan has no loads */
+    double *shares;               /* the load of each member as a part of its fair share; NULL: no load is known */
     size_t pinned, moved, paused; /* items of the plan */
     size_t needs;                 /* rules by which items need tags */
     const dv_wish *lost;          /* the first pin, or move, to a member that is not there; NULL: none */
@@ -26,7 +26,8 @@ typedef struct {
     uint64_t room;              /* the sum of these */
     size_t heavy;               /* items of more than a fair share */
     size_t heaviest;            /* one of them */
-    double heaviest_shares;     /* its load in fair shares */
+    double heaviest_part;       /* its part of all load */
+    double all_load;            /* of the items whose loads are known */
 } dv_pool_rules;
 
 /* Returns 0 or DIVVY_ENOMEM. `plan` outlives *out. */
@@ -35,6 +36,8 @@ void dv_pool_rules_clear(dv_pool_rules *rules);
 
 /* Returns the number of an item in the plan, or SIZE_MAX. */
 size_t dv_pool_rules_find(const dv_pool_rules *rules, const char *item);
+/* Returns whether the plan knows an item's load; in the plan's unit, and as a part of all load. */
+bool dv_pool_rules_load(const dv_pool_rules *rules, size_t item, double *load, double *part);
 /* Returns the wish that holds an item: its pause, pin or move. NULL: none does. */
 const dv_wish *dv_pool_rules_hold(const dv_pool_rules *rules, const char *item);
 

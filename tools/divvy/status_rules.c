@@ -84,8 +84,8 @@ static void note_faults(const dv_pool_rules *r, notes *n) {
     note_room(r, n);
     if (r->heavy)
         snprintf(next_note(n), DV_RULE_BYTES,
-                 "%zu item%s more than a fair share of the load; the most is " NAME " with %.1f of one", r->heavy,
-                 r->heavy == 1 ? " is" : "s are", r->plan->set->names[r->heaviest], r->heaviest_shares);
+                 "%zu item%s more than a fair share of the load; the most is " NAME " with %.0f %% of it", r->heavy,
+                 r->heavy == 1 ? " is" : "s are", r->plan->set->names[r->heaviest], 100 * r->heaviest_part);
 }
 
 /* Writes how many wishes override tags and caps, and the first. */
