@@ -78,7 +78,7 @@ def plot_commands(runs):
     for number, loads in enumerate(kinds):
         yield "set title '%s'" % loads
         yield "set ylabel 'worst member, of its fair share'" if number == 0 else "unset ylabel"
-        yield "set key top right" if number == 0 else "unset key"
+        yield "set key at graph 0.98,0.5 right top" if number == 1 else "unset key"  # where no curve is
         lines = panel(runs, loads)
         for line, (_, points) in enumerate(lines):
             yield from block("K%dL%d" % (number, line), points)
