@@ -108,7 +108,7 @@ class FirstScreen(Window):
     def test_absent(self):
         self.pool(static=("gamma",), live={"alpha", "beta"})
         self.check("absent", "it is away, and %d items wait for it" % len(ITEMS[2::3]),
-                   "divvy drain --path %s gamma" % self.path)
+                   "divvy forget --path %s gamma" % self.path)
 
 
 class Overview(Window):
