@@ -273,7 +273,7 @@ static void note_plan(dv_follower *f, int64_t now) {
     l->seen_mzxid = f->memory.mzxid;
     const dv_loads *before = f->memory.before ? f->memory.before->loads : NULL;
     bool moved = plan->loads && plan->loads->giver_count > 0 && !dv_loads_same_givers(plan->loads, before);
-    if (moved && plan->header.reason == DV_PLAN_LOAD) l->rest_until = now + REST_MS;
+    if (moved) l->rest_until = now + REST_MS; /* by a round, too */
     warn_of_own_unit(f, plan);
 }
 
