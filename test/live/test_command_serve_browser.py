@@ -99,7 +99,7 @@ class Page(WithBrowser, Case):
         tab_to("#table button")
         self.browser.press("ENTER")
         self.browser.wait_for("document.querySelector('#item').open", "the details")
-        self.assertIn("nobody", self.browser.text("#item"))
+        wait_for(lambda: "nobody" in self.browser.text("#item"), "the explanation")
         self.assertTrue(self.browser.run("return document.querySelector('#item-lane .gap') !== null"))
         self.browser.press("ESCAPE")
         self.browser.wait_for("!document.querySelector('#item').open", "the end of the details")
