@@ -55,7 +55,7 @@ def test_every_function_is_used():
     text = "".join(path.read_text() for path in (PYTHON / "src").rglob("*.py"))
     # What a class makes of a config's name.
     used = set(re.findall(r"lib\.(divvy_\w+)", text))
-    used |= {name for name in dir(lib) if re.search("_config_init|_options_init", name)}
+    used |= {name for name in dir(lib) if re.search("_(config|options|request|result)_init", name)}
     # And of the names that a lock and a semaphore share.
     shared = re.findall(r'_function\("(\w+)"\)', text)
     used |= {f"divvy_{kind}_{name}" for kind in ("lock", "semaphore") for name in shared}
