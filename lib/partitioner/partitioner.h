@@ -343,7 +343,7 @@ int dv_target_compute(divvy_partitioner *p, const dv_members *party, const char 
 /* ---- loads.c ---- */
 /* D46: the user has told the load of an item. Returns 0 or DIVVY_ENOMEM. */
 int dv_own_loads_set(dv_item *item, double load, int64_t now);
-/* We have a node in the party, or another one: the report has its name. */
+/* Our node in the party is new: the report takes its name. */
 void dv_own_loads_joined(divvy_partitioner *p, int64_t now);
 /* Nothing is reported from now on, until we join again. */
 void dv_own_loads_stop(divvy_partitioner *p, int64_t now);

@@ -27,7 +27,7 @@ typedef struct {
     size_t spared_count;
 } dv_descent;
 
-/* Finds the living, each behind its parent. A process that starts another one and exits may hide that from us.
+/* Finds the living, each behind its parent. A process that exits may hide from us what it started.
  * Returns 0, or -1 with errno set. */
 int dv_descendants_find(dv_processes *out, const dv_descent *which);
 

@@ -15,7 +15,7 @@ typedef struct {
     char **items; /* that are not where they are wanted yet */
     size_t item_count, item_room;
 
-    /* With a member: an item is where it is wanted once another one holds it. `lets_go`: or nobody does. */
+    /* With a member: its item is where it is wanted once another member holds it. `lets_go`: or nobody does. */
     const char *away_from; /* its key; NULL: of none */
     bool is_static, lets_go;
 } dv_held_wait;
