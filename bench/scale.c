@@ -17,14 +17,22 @@
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
 
-enum { MEMBERS_MAX = 2000, ITEMS_MAX = 1000000, ITEM_BYTES = 16, STEP_MS = 20, PATIENCE_MS = 3600000, REST_MS = 70000 };
+enum {
+    MEMBERS_MAX = 2000,
+    ITEMS_MAX = 1000000,
+    ITEM_BYTES = 16,
+    STEP_MS = 20,
+    PATIENCE_MS = 3600000,
+    REST_MS = 70000,
+    CHANGES_MAX = 10000
+};
 enum { SESSION_TIMEOUT_MS = 20000, REJOIN_DELAY_MS = 120000 };
 
 #define ITEM_PREFIX "item-"
 #define NOBODY UINT32_MAX
 
 typedef struct {
-    uint32_t members, items, restarts;
+    uint32_t members, items, restarts, changes;
     int64_t boundary_ms;
     bool names; /* rendezvous, by names alone, instead of the plan */
     uint64_t seed;
@@ -274,6 +282,19 @@ static void restart_in_turn(pool *all) {
     report(all, "rolling", since, NOBODY);
 }
 
+/* So many joins and departures of one member, in turn: above 16 of them the plan gets a new base (D28). */
+static void change_in_turn(pool *all) {
+    uint32_t index = all->options->members;
+    moment since = begin(all);
+    for (uint32_t n = 0; n < all->options->changes; n++) {
+        if (all->members[index].client) end(all, index, false);
+        else start(all, index);
+        settle(all);
+    }
+    if (all->members[index].client) end(all, index, false);
+    report(all, "changes", since, NOBODY);
+}
+
 static void measure(pool *all) {
     const options *o = all->options;
     moment since = begin(all);
@@ -294,6 +315,7 @@ static void measure(pool *all) {
     report(all, "crash", since, NOBODY);
     rest(all);
 
+    if (o->changes > 0) change_in_turn(all);
     if (o->restarts > 0) restart_in_turn(all);
 }
 
@@ -317,6 +339,8 @@ static bool parse(options *o, int argc, char **argv) {
             o->boundary_ms = (int64_t)number(argv[++at], 0, REJOIN_DELAY_MS / 2, "--boundary");
         else if (strcmp(argv[at], "--restarts") == 0)
             o->restarts = (uint32_t)number(argv[++at], 0, MEMBERS_MAX, "--restarts");
+        else if (strcmp(argv[at], "--changes") == 0)
+            o->changes = (uint32_t)number(argv[++at], 0, CHANGES_MAX, "--changes");
         else if (strcmp(argv[at], "--seed") == 0) o->seed = number(argv[++at], 0, UINT64_MAX, "--seed");
         else return false;
     }
@@ -364,7 +388,8 @@ static void unmake(pool *all) {
 int main(int argc, char **argv) {
     options o;
     if (!parse(&o, argc, argv)) {
-        fputs("usage: bench_scale [--names] [--boundary MS] [--restarts N] [--seed S] MEMBERS ITEMS\n", stderr);
+        fputs("usage: bench_scale [--names] [--boundary MS] [--changes N] [--restarts N] [--seed S] MEMBERS ITEMS\n",
+              stderr);
         return 2;
     }
     pool all;

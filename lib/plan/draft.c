@@ -30,7 +30,7 @@ typedef struct {
     const dv_plan_root *root;      /* of `from`; NULL: there is none */
     const dv_plan_root *from_root; /* likewise, where both have the same items */
     size_t chunk_bytes;
-    dv_plan_text delta; /* from that plan */
+    dv_plan_text delta; /* from that plan, where both have the same items */
 } drafting;
 
 /* Makes a draft whose parts `fill` fills. */
@@ -156,35 +156,62 @@ static bool delta_pays(const dv_plan_root *root, size_t bytes) {
     return bytes <= root->base.bytes / 2;
 }
 
+/* Copies the deltas of a root, NULL: none, and leaves room for one more. */
+static int copy_deltas(dv_plan_root *root, const dv_plan_root *from) {
+    size_t count = from != NULL ? from->delta_count : 0;
+    assert(root->deltas == NULL && root->delta_count == 0);
+    root->deltas = calloc(count + 1, sizeof *root->deltas);
+    int error = root->deltas != NULL ? 0 : DIVVY_ENOMEM;
+    for (size_t n = 0; error == 0 && n < count; n++) {
+        dv_plan_delta *copy = &root->deltas[root->delta_count++];
+        memcpy(copy->guid, from->deltas[n].guid, sizeof copy->guid);
+        error = dv_plan_part_copy(&copy->part, &from->deltas[n].part);
+    }
+    return error;
+}
+
+/* Adds the delta that leads to the plan, where room was left for it. */
+static int add_delta(dv_plan_draft *out, drafting *d) {
+    dv_plan_root *root = &out->root;
+    dv_plan_delta *last = &root->deltas[root->delta_count++];
+    memcpy(last->guid, root->header.guid, sizeof last->guid);
+    return cut(out, &last->part, &d->delta, d);
+}
+
 static int fill_with_delta(dv_plan_draft *out, drafting *d) {
     dv_plan_root *root = &out->root;
     const dv_plan_root *from = d->from_root;
     int error = dv_plan_part_copy(&root->items, &from->items);
     if (error == 0) error = dv_plan_part_copy(&root->base, &from->base);
     memcpy(root->base_guid, from->base_guid, sizeof root->base_guid);
-    root->deltas = calloc(from->delta_count + 1, sizeof *root->deltas);
-    if (root->deltas == NULL) return DIVVY_ENOMEM;
-    for (size_t n = 0; error == 0 && n < from->delta_count; n++) {
-        dv_plan_delta *copy = &root->deltas[root->delta_count++];
-        memcpy(copy->guid, from->deltas[n].guid, sizeof copy->guid);
-        error = dv_plan_part_copy(&copy->part, &from->deltas[n].part);
-    }
-    if (error != 0) return error;
-    assert(root->delta_count == from->delta_count);
-    dv_plan_delta *last = &root->deltas[root->delta_count++];
-    memcpy(last->guid, root->header.guid, sizeof last->guid);
-    int cut_error = cut(out, &last->part, &d->delta, d);
-    return cut_error == 0 ? put_optional(out, d, part_in_chunks) : cut_error;
+    if (error == 0) error = copy_deltas(root, from);
+    if (error == 0) error = add_delta(out, d);
+    return error == 0 ? put_optional(out, d, part_in_chunks) : error;
 }
 
-/* Drafts a delta. Returns DIVVY_E2BIG where D28 has none. */
-static int make_delta(dv_plan_draft *out, drafting *d, const dv_plan *from) {
+/* Drafts one delta more. Returns DIVVY_E2BIG where D28 has none. */
+static int make_delta(dv_plan_draft *out, drafting *d) {
     const dv_plan_root *root = d->from_root;
     if (root == NULL || root->delta_count == DELTAS_MOST || !in_chunks(root)) return DIVVY_E2BIG;
-    int error = dv_plan_print_delta(&d->delta, from, d->plan);
-    if (error == 0) error = delta_pays(root, d->delta.count) ? make(out, d, fill_with_delta) : DIVVY_E2BIG;
-    clear_text(&d->delta);
-    return error;
+    return delta_pays(root, d->delta.count) ? make(out, d, fill_with_delta) : DIVVY_E2BIG;
+}
+
+/* D28: the plan before is the base, and this step its delta: members that have that plan read the delta alone. Without
+ * such a plan, or where the delta is too long, the base is the plan itself. */
+static int put_base(dv_plan_draft *out, drafting *d) {
+    dv_plan_text text = {0};
+    bool builds_on = d->from_root != NULL;
+    int error = dv_plan_print_base(&text, builds_on ? d->from : d->plan);
+    if (error == 0 && builds_on && d->delta.count > text.count / 2) {
+        builds_on = false;
+        clear_text(&text);
+        error = dv_plan_print_base(&text, d->plan);
+    }
+    if (error == 0) error = cut(out, &out->root.base, &text, d);
+    if (error != 0 || !builds_on) return error;
+    memcpy(out->root.base_guid, d->from->header.guid, sizeof out->root.base_guid);
+    error = copy_deltas(&out->root, NULL);
+    return error == 0 ? add_delta(out, d) : error;
 }
 
 static int fill_with_base(dv_plan_draft *out, drafting *d) {
@@ -193,8 +220,7 @@ static int fill_with_base(dv_plan_draft *out, drafting *d) {
     int error = same_items ? dv_plan_part_copy(&out->root.items, &d->from_root->items)
                            : dv_plan_print_items(&text, d->plan->set);
     if (error == 0 && !same_items) error = cut(out, &out->root.items, &text, d);
-    if (error == 0) error = dv_plan_print_base(&text, d->plan);
-    if (error == 0) error = cut(out, &out->root.base, &text, d);
+    if (error == 0) error = put_base(out, d);
     return error == 0 ? put_optional(out, d, part_in_chunks) : error;
 }
 
@@ -210,8 +236,12 @@ int dv_plan_draft_make(dv_plan_draft *out, const dv_plan *plan, const dv_plan *f
                   .chunk_bytes = sizes->chunk_bytes};
     *out = (dv_plan_draft){0};
     int error = make_inline(out, &d, sizes->inline_root_bytes);
-    if (error == DIVVY_E2BIG) error = make_delta(out, &d, from);
-    return error == DIVVY_E2BIG ? make(out, &d, fill_with_base) : error;
+    if (error != DIVVY_E2BIG) return error;
+    error = same_set ? dv_plan_print_delta(&d.delta, from, plan) : 0;
+    if (error == 0) error = make_delta(out, &d);
+    if (error == DIVVY_E2BIG) error = make(out, &d, fill_with_base);
+    clear_text(&d.delta);
+    return error;
 }
 
 /* ---- what a root names ---- */

@@ -12,7 +12,7 @@ typedef struct {
     dv_plan_text text;
 } dv_plan_draft_part;
 
-enum { DV_PLAN_DRAFT_PARTS = 4 };
+enum { DV_PLAN_DRAFT_PARTS = 5 };
 
 typedef struct {
     dv_plan_root root; /* what the memory keeps once it is written */

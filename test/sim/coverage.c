@@ -118,6 +118,7 @@ static const char *const plan_meeting_names[SIM_PLAN_MEETINGS] = {
     [SIM_MET_LEAST] = "moves held against the least",
     [SIM_MET_CHUNKS] = "a plan in chunks",
     [SIM_MET_DELTA] = "a plan with deltas",
+    [SIM_MET_NEW_BASE] = "a new base that is the plan before",
     [SIM_MET_GARBAGE] = "a chunk collected",
     [SIM_MET_SWEPT] = "directories of no items swept at rest",
     [SIM_MET_ABSENT] = "a member that was waited for",

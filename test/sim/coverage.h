@@ -126,6 +126,7 @@ typedef enum {
     SIM_MET_LEAST,         /* no item more was moved than had to be */
     SIM_MET_CHUNKS,        /* its base in chunks */
     SIM_MET_DELTA,         /* by what changed */
+    SIM_MET_NEW_BASE,      /* which is the plan before (D28) */
     SIM_MET_GARBAGE,       /* a chunk was collected */
     SIM_MET_SWEPT,         /* what the set no longer has was left, and went at rest (P12) */
     SIM_MET_ABSENT,        /* a static member was gone, and waited for */

@@ -94,6 +94,8 @@
     X(plan_writer_lags, "a writer that has not read the newest plan writes over it")                               \
     X(plan_epoch_unchecked, "a plan is written at a version of a root that was deleted and made again")            \
     X(plan_garbage_first, "chunks are collected before the plan that does without them is written")                \
+    X(plan_base_ahead, "a new base has the step in it that its delta tells again")                                 \
+    X(plan_base_misnamed, "a new base is called by the name of the base before")                                   \
     X(plan_older_followed, "a member goes by generations, and stays with an older plan of a higher one")           \
     X(plan_read_torn, "what changed last is applied to whatever is remembered, and its sum not looked at")         \
     X(plan_missing_is_broken, "a missing chunk makes a plan broken without another look at the root")              \

@@ -148,6 +148,8 @@ static const struct {
     [DV_MUTANT_plan_writer_lags] = {16, 0.6, SIM_OF_PLANS, "D26"},
     [DV_MUTANT_plan_epoch_unchecked] = {6, 1.8, SIM_OF_PLANS, "D27"},
     [DV_MUTANT_plan_garbage_first] = {5, 0.6, SIM_OF_PLANS, "D30"},
+    [DV_MUTANT_plan_base_ahead] = {5, 0.1, SIM_OF_PLANS, "D23"},
+    [DV_MUTANT_plan_base_misnamed] = {5, 0.1, SIM_OF_PLANS, "D23"},
     [DV_MUTANT_plan_older_followed] = {15, 4.5, SIM_OF_PLANS, "L1"},
     [DV_MUTANT_plan_read_torn] = {18, 0.8, SIM_OF_PLANS, "D22"},
     [DV_MUTANT_plan_missing_is_broken] = {18, 6.9, SIM_OF_PLANS, "D23"},

@@ -148,4 +148,8 @@ const dv_mem_step *sim_plan_step_of(const sim_world *w, const char *path, dv_mem
 void *sim_plans_grown(void *array, size_t count, size_t *room, size_t bytes);
 sim_plan_child *sim_plan_child_of(struct sim_plans_truth *t, const char *name);
 
+/* ---- truth_texts.c ---- */
+/* Reads the plan of a root's text from the children as they are now. Returns as the parsers of text.h do. */
+int sim_plan_read(struct sim_plans_truth *t, const char *text, size_t bytes, dv_plan **out, dv_plan_fault *fault);
+
 #endif

@@ -257,85 +257,15 @@ static void note_child(sim_world *w, const divvy_testing_transaction *tx, const 
     if (child->bytes) memcpy(child->data, step->data->data, child->bytes);
 }
 
-/* ---- reading a plan as it stands, by the texts alone ---- */
-
-static char *gather(struct sim_plans_truth *t, const dv_plan_part *part, size_t *bytes) {
-    char *text = malloc(part->bytes + 1);
-    if (!text) abort();
-    *bytes = 0;
-    if (part->text) {
-        memcpy(text, part->text, part->bytes);
-        *bytes = part->bytes;
-        return text;
-    }
-    for (size_t c = 0; c < part->chunk_count; c++) {
-        const sim_plan_child *child = sim_plan_child_of(t, part->chunks[c].name);
-        if (!child || !dv_plan_chunk_matches(&part->chunks[c], child->data, child->bytes)) {
-            free(text);
-            return NULL;
-        }
-        memcpy(text + *bytes, child->data, child->bytes);
-        *bytes += child->bytes;
-    }
-    return text;
-}
-
-static int take_base(struct sim_plans_truth *t, const dv_plan_root *root, dv_plan **out, dv_plan_fault *fault) {
-    size_t items_bytes, base_bytes;
-    char *items = gather(t, &root->items, &items_bytes), *base = gather(t, &root->base, &base_bytes);
-    dv_plan_set *set = NULL;
-    fault->why = "lacks a chunk";
-    int error = items && base ? dv_plan_items_parse(&set, root, items, items_bytes, fault) : DIVVY_EPROTO;
-    if (!error) error = dv_plan_from_base(out, set, base, base_bytes, fault);
-    dv_plan_set_unref(set);
-    free(items);
-    free(base);
-    return error;
-}
-
-/* Loads and wishes, where the root has them. */
-static int take_parts(struct sim_plans_truth *t, const dv_plan_root *root, dv_plan *plan, dv_plan_fault *fault) {
-    size_t bytes;
-    int error = 0;
-    if (dv_plan_part_is_there(&root->loads)) {
-        char *text = gather(t, &root->loads, &bytes);
-        fault->why = "lacks a chunk of the loads";
-        error = text ? dv_loads_parse(&plan->loads, root->set_count, text, bytes, fault) : DIVVY_EPROTO;
-        free(text);
-    }
-    if (!error && dv_plan_part_is_there(&root->wishes)) {
-        char *text = gather(t, &root->wishes, &bytes);
-        fault->why = "lacks a chunk of the wishes";
-        error = text ? dv_wishes_parse(&plan->wishes, text, bytes, fault) : DIVVY_EPROTO;
-        free(text);
-    }
-    return error;
-}
-
-static int read_plan(struct sim_plans_truth *t, const char *text, size_t bytes, dv_plan **out, dv_plan_fault *fault) {
-    dv_plan_root root;
-    *out = NULL;
-    int error = dv_plan_root_parse(&root, text, bytes, fault);
-    if (error) return error;
-    error = take_base(t, &root, out, fault);
-    for (size_t d = 0; !error && d < root.delta_count; d++) {
-        size_t delta_bytes;
-        char *delta = gather(t, &root.deltas[d].part, &delta_bytes);
-        fault->why = "lacks a chunk of a delta";
-        error = delta ? dv_plan_apply(*out, delta, delta_bytes, fault) : DIVVY_EPROTO;
-        free(delta);
-    }
-    if (!error) error = take_parts(t, &root, *out, fault);
-    if (!error) error = dv_plan_complete(*out, &root, fault);
-    dv_plan_root_clear(&root);
-    if (error) {
-        dv_plan_free(*out);
-        *out = NULL;
-    }
-    return error;
-}
-
 /* ---- the root ---- */
+
+static bool has_deltas(const sim_plan_version *v) {
+    dv_plan_root root;
+    if (dv_plan_root_parse(&root, v->text, v->bytes, NULL) != 0) return false;
+    bool has = root.delta_count > 0;
+    dv_plan_root_clear(&root);
+    return has;
+}
 
 static void count(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
     uint64_t *met = w->coverage->plan_meetings;
@@ -348,6 +278,8 @@ static void count(sim_world *w, const sim_plan_version *before, const sim_plan_v
     if (dv_plan_root_parse(&root, v->text, v->bytes, NULL) != 0) return;
     met[SIM_MET_CHUNKS] += root.base.chunk_count > 0;
     met[SIM_MET_DELTA] += root.delta_count > 0;
+    bool has_new_base = before && root.delta_count == 1 && strcmp(root.base_guid, before->header.guid) == 0;
+    met[SIM_MET_NEW_BASE] += has_new_base && has_deltas(before);
     dv_plan_root_clear(&root);
 }
 
@@ -363,7 +295,7 @@ static void look_again(struct sim_plans_truth *t, sim_plan_version *v) {
     dv_plan *plan;
     dv_plan_fault fault;
     if (!t->chunks_spoiled || !v->plan) return;
-    int error = read_plan(t, v->text, v->bytes, &plan, &fault);
+    int error = sim_plan_read(t, v->text, v->bytes, &plan, &fault);
     dv_plan_free(plan);
     v->now_broken = error != 0;
 }
@@ -429,7 +361,7 @@ static void note_root(sim_world *w, const divvy_testing_transaction *tx, const d
     if (!v.text) abort();
     if (v.bytes) memcpy(v.text, step->data->data, v.bytes);
     dv_plan_fault fault = {.why = "?"};
-    int error = read_plan(t, v.text, v.bytes, &v.plan, &fault);
+    int error = sim_plan_read(t, v.text, v.bytes, &v.plan, &fault);
     read_header(&v);
     if (v.plan) v.plan->mzxid = v.mzxid;
     v.newer = error == DIVVY_EUNSUPPORTED;

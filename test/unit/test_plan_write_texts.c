@@ -23,8 +23,8 @@ TEST(test_highest_generation) {
 
 /* ---- deltas and bases ---- */
 
-/* Small changes are deltas, 16 at most and no more than half the base; then there is a base, and what no plan needs is
- * gone. */
+/* Small changes are deltas, 16 at most and no more than half the base. Then the plan before is a new base, and what no
+ * plan needs is gone. */
 TEST(test_deltas_then_base) {
     use_chunks(1000);
     open_pool(2000, 4);
@@ -32,17 +32,21 @@ TEST(test_deltas_then_base) {
     size_t most = 0, bases = 0;
     for (uint32_t n = 0; n < 60; n++) {
         size_t deltas = users[0].memory.root.delta_count;
-        char items[DV_PLAN_CHUNK_NAME_BYTES];
+        char items[DV_PLAN_CHUNK_NAME_BYTES], base_guid[DV_GUID_BYTES], guid[DV_GUID_BYTES];
         strcpy(items, users[0].memory.root.items.chunks[0].name);
+        strcpy(base_guid, users[0].memory.root.base_guid);
+        strcpy(guid, users[0].memory.root.header.guid);
         assert_int_equal(write_weight(&users[0], 1010 + n * 10), DV_PLAN_WRITTEN);
         const dv_plan_root *root = &users[0].memory.root;
         assert_string_equal(root->items.chunks[0].name, items); /* never written again */
-        assert_int_equal(root->delta_count, root->delta_count > 0 ? deltas + 1 : 0);
+        bool has_new_base = strcmp(root->base_guid, base_guid) != 0;
+        if (has_new_base) assert_string_equal(root->base_guid, guid); /* that of the plan before */
+        assert_int_equal(root->delta_count, has_new_base ? 1 : deltas + 1);
         if (root->delta_count > most) most = root->delta_count;
         size_t bytes = 0;
         for (size_t d = 0; d < root->delta_count; d++) bytes += root->deltas[d].part.bytes;
         assert_true(bytes <= root->base.bytes / 2);
-        if (root->delta_count == 0) {
+        if (has_new_base) {
             bases++;
             assert_int_equal(garbage_count(&users[0].memory), 0);
             assert_int_equal(child_count(), dv_plan_root_chunk_count(root) + 1);
@@ -61,8 +65,60 @@ TEST(test_sixteen_deltas) {
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
     for (uint32_t n = 1; n <= 18; n++) {
         assert_int_equal(write_weight(&users[0], 1000 + n), DV_PLAN_WRITTEN);
-        assert_int_equal(users[0].memory.root.delta_count, n % 17);
+        assert_int_equal(users[0].memory.root.delta_count, n <= 16 ? n : n - 16);
     }
+    close_pool();
+}
+
+/* Who follows reads of a new base the delta alone; who comes by then reads it whole. */
+TEST(test_new_base_costs_followers_a_delta) {
+    use_chunks(100000);
+    open_pool(20000, 2);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    refresh(&users[1]);
+    for (uint32_t n = 1; n <= 40; n++) {
+        assert_int_equal(write_weight(&users[0], 1000 + n), DV_PLAN_WRITTEN);
+        divvy_stats before, after;
+        assert_int_equal(divvy_client_stats(users[1].client, &before, sizeof before), 0);
+        refresh(&users[1]);
+        assert_int_equal(divvy_client_stats(users[1].client, &after, sizeof after), 0);
+        assert_string_equal(users[1].memory.plan->header.guid, users[0].memory.plan->header.guid);
+        assert_int_equal(after.requests - before.requests, 3); /* the root, again when it looks, and the delta */
+        assert_true(after.bytes_received - before.bytes_received < 5000);
+    }
+    assert_reads_as(&users[0].memory);
+    close_pool();
+}
+
+/* A plan that outgrows its root is written as a base of the plan before, too. */
+TEST(test_outgrown_root) {
+    sizes.inline_root_bytes = DV_PLAN_ROOT_BYTES_MAX;
+    open_pool(2000, 2);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    refresh(&users[1]);
+    char guid[DV_GUID_BYTES];
+    strcpy(guid, users[0].memory.root.header.guid);
+    use_chunks(1000);
+    assert_int_equal(write_weight(&users[0], 1001), DV_PLAN_WRITTEN);
+    const dv_plan_root *root = &users[0].memory.root;
+    assert_int_equal(root->delta_count, 1);
+    assert_string_equal(root->base_guid, guid);
+    assert_reads_as(&users[0].memory);
+    refresh(&users[1]);
+    assert_plans_equal(users[1].memory.plan, users[0].memory.plan);
+    close_pool();
+}
+
+/* A step that changes most of the plan is a base of its own. */
+TEST(test_large_step_is_a_base) {
+    use_chunks(1000);
+    open_pool(2000, 2);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    assert_int_equal(write_weight(&users[0], 100), DV_PLAN_WRITTEN);
+    const dv_plan_root *root = &users[0].memory.root;
+    assert_int_equal(root->delta_count, 0);
+    assert_string_equal(root->base_guid, root->header.guid);
+    assert_reads_as(&users[0].memory);
     close_pool();
 }
 
