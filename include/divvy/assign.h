@@ -153,6 +153,26 @@ DIVVY_API int divvy_assign_sticky(const divvy_member *members, size_t member_cou
                                   size_t item_count, const uint32_t *previous, const divvy_sticky_options *options,
                                   uint32_t *owners);
 
+/**
+ * Maps a key to one of `count` buckets, so that a million keys need no million items.
+ *
+ * The items of a pool are then the buckets, "0" to "1023" for example, and a member works on the keys of the buckets
+ * that it owns. It is the same in every release, on every machine, in Python (divvy.bucket) and in the command (`divvy
+ * bucket`). Keys spread evenly, whatever they look like. When `count` grows to n, each key stays, or goes to one of the
+ * new buckets; the part that goes is the least possible, (n - count) / n. All who work must use one count: change it as
+ * docs/guide.md says.
+ *
+ * Cost: about ln(count) divisions of 64 bits, and a multiplication for each byte of the key.
+ * Ownership: nothing is kept. Thread: any.
+ * Source: Lamping and Veach, "A Fast, Minimal Memory, Consistent Hash Algorithm" (2014); docs/protocol.md, rule A11.
+ *
+ * @param key       any bytes, such as the UTF-8 of a name without the NUL at its end; NULL only if `key_bytes` is 0
+ * @param key_bytes how many
+ * @param count     how many buckets; at least 1
+ * @return the bucket, from 0 to count - 1; UINT32_MAX, which is no bucket, if `count` is 0 or `key` must not be NULL
+ */
+DIVVY_API uint32_t divvy_bucket(const void *key, size_t key_bytes, uint32_t count);
+
 DIVVY_EXTERN_C_END
 
 #endif

@@ -19,11 +19,16 @@ int dv_assign_check(const divvy_member *members, size_t member_count, const char
     return 0;
 }
 
-/* A2: FNV-1a over the kind and the name, mixed with the rank. */
-uint64_t dv_assign_key(char kind, const char *name, uint64_t rank) {
+/* A2: FNV-1a over the kind and the bytes, mixed with the rank. */
+uint64_t dv_assign_key_of_bytes(char kind, const void *bytes, size_t count, uint64_t rank) {
+    const unsigned char *byte = bytes;
     uint64_t hash = (UINT64_C(0xcbf29ce484222325) ^ (unsigned char)kind) * UINT64_C(0x100000001b3);
-    for (; *name != '\0'; name++) hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    for (size_t i = 0; i < count; i++) hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
     return dv_assign_mix(hash + rank);
+}
+
+uint64_t dv_assign_key(char kind, const char *name, uint64_t rank) {
+    return dv_assign_key_of_bytes(kind, name, strlen(name), rank);
 }
 
 /* A1: equal names keep the order of the array. */

@@ -28,6 +28,9 @@ static inline uint64_t dv_assign_mix(uint64_t x) {
 /* A2: the key of the name that has `rank` equals before it. The kind keeps a member and an item of one name apart. */
 uint64_t dv_assign_key(char kind, const char *name, uint64_t rank);
 
+/* The same of a name that may have NUL bytes in it. */
+uint64_t dv_assign_key_of_bytes(char kind, const void *bytes, size_t count, uint64_t rank);
+
 /* Returns the members' identifiers in the order of A1, malloc'ed, or NULL; `count` is at least 1. */
 dv_assign_name *dv_assign_order_members(const divvy_member *members, size_t count);
 

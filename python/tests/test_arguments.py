@@ -32,6 +32,7 @@ WRONG = {
     "path": [None, *TEXT, "", "a", "/a/", "/a//b", "/a/../b", "/zookeeper/a"],
     "text": TEXT,
     "name": [None, *TEXT],
+    "key": [None, 5, True, [], "a\0b", "\ud800"],
     "flag": [None, 0, 1, "no", "", b"", 1.0],
     "choice": [0, 1, "no", "", b"", 1.0],
     "int": ["3", b"3", 1.5, True, math.nan, *HUGE],
@@ -126,10 +127,12 @@ ASSIGN = {
     "assign_rendezvous": {"members": "members", "items": "some items"},
     "assign_sticky": {"members": "members", "items": "some items", "previous": "previous", "max_moves": "int",
                       "spread_zones": "flag", "keep_all": "flag"},
+    "bucket": {"key": "key", "count": "positive"},
 }
 RIGHT = {"path": "/a", "items": ["a"], "item": "a", "state_id": 1, "since_state_id": 1, "limit": 1, "role": "web",
          "id": "a", "status": {"role": "web", "load": 1, "ttl": 30}, "on_change": print, "entry": {}, "weight": 1,
-         "load": 1, "members": ["a"], "worker": print, "member": "a", "tag": "gpu", "name": "max-moves", "value": 1}
+         "load": 1, "members": ["a"], "worker": print, "member": "a", "tag": "gpu", "name": "max-moves", "value": 1,
+         "key": "a", "count": 1}
 # The parameters with a number of C behind them, which has more room than some of HUGE.
 ROOMY = {"pid", "watch_bytes", "ephemeral_path_bytes", "watch_path_bytes", "attempt_id", "state_id", "since_state_id",
          "token", "ensemble_tick_ms", "max_moves", "item_cap", "min_members"}

@@ -1,5 +1,7 @@
 """The blocking classes, on a real server. SPDX-License-Identifier: Apache-2.0"""
 import gc
+import os
+import pathlib
 import threading
 import time
 import weakref
@@ -306,6 +308,20 @@ def test_assign():
         divvy.assign_round_robin([], ["1"])
     with pytest.raises(divvy.InvalidArgument):
         divvy.assign_sticky(["a"], ["1"], [])
+
+
+# A key belongs to the same bucket as in C, and in the command: A11 of docs/protocol.md. A str is its UTF-8.
+def test_bucket():
+    vectors = (pathlib.Path(__file__).parents[2] / "test/unit/bucket_vectors.txt").read_text(encoding="utf-8")
+    rows = [line.split(" ", 2) for line in vectors.splitlines()]
+    assert len(rows) > 200
+    for count, bucket, key in rows:
+        assert divvy.bucket(key, int(count)) == divvy.bucket(key.encode(), int(count)) == int(bucket), (key, count)
+    assert divvy.bucket("", 1000) == divvy.bucket(b"", 1000)
+    assert divvy.bucket(bytearray(4), 1000) == divvy.bucket(b"\0\0\0\0", 1000) == 454
+    assert divvy.bucket(os.fsdecode(b"\xff"), 1000) == divvy.bucket(b"\xff", 1000)
+    with pytest.raises(divvy.InvalidArgument, match="count is 0"):
+        divvy.bucket("a", 0)
 
 
 # What a callback raises goes to threading.excepthook, and the next callback is called all the same.

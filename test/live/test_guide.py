@@ -149,6 +149,21 @@ def check_loads(folder):
         program.kill()
 
 
+def check_buckets(folder, commands):
+    """Each tenant is worked on in the bucket that the command says."""
+    program = Example(folder, "buckets")
+    try:
+        tenants = ("anna", "bert", "carla", "dora", "emil", "frida")
+        wait_for(lambda: {line.split()[0] for line in program.lines} == set(tenants), "all tenants", program)
+        found = dict(line.split() for line in program.lines)
+        check(commands.run("divvy bucket 16 anna bert").split() == [found["anna"], found["bert"]],
+              "the command says the same", program)
+        program.stop(signal.SIGTERM)
+        check(program.end() == 0 and not program.errors, "a clean end", program)
+    finally:
+        program.kill()
+
+
 def check_jobs(folder, server):
     store = Store()
     first = Example(folder, "jobs", store.folder)
@@ -256,6 +271,7 @@ def main():
         os.environ["DIVVY_CONNECT"] = server.connect
         check_work(folder)
         check_loads(folder)
+        check_buckets(folder, Commands(build, server))
         check_one(folder)
         check_members(folder, "members")
         check_members(folder, "callbacks")

@@ -135,7 +135,7 @@ class Pages(unittest.TestCase):
             with self.subTest(name):
                 tags = re.findall(r"(?m)^\.T[PQ]\n\.(?:B|BI|BR) (.*)$", self.sections()[name])
                 described = {option for tag in tags for option in re.findall(OPTION, tag)} - {"-h"}
-                self.assertGreater(len(options(name)), 5)
+                self.assertGreater(len(options(name)), 5 if name != "bucket" else 1)
                 self.assertEqual(described, options(name))
 
     # Every exit code that a help text tells is in the section EXIT STATUS, and the synopsis has each subcommand.
@@ -208,8 +208,8 @@ class Pages(unittest.TestCase):
                         self.assertIn("--help", completed("divvy", name, option, "--he"))
                         continue
                     offered = completed("divvy", name, option, "")
-                    files = ("--auth-file", "--items-from", "--items-from-command", "--events", "--load-command",
-                             "--metrics")
+                    files = ("--auth-file", "--items-from", "--keys-from", "--items-from-command", "--events",
+                             "--load-command", "--metrics")
                     if option not in files and not option.startswith(("--tls-", "--sasl-password")):
                         self.assertEqual(sorted(filter(None, offered)),
                                          sorted(set(choices(name, option)) - {"round-robin"}))

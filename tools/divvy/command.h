@@ -47,6 +47,7 @@ extern const dv_command dv_services_command;
 extern const dv_command dv_serve_command;
 extern const dv_command dv_announce_command;
 extern const dv_command dv_plan_command;
+extern const dv_command dv_bucket_command;
 extern const dv_command dv_drain_command;
 extern const dv_command dv_pin_command;
 extern const dv_command dv_unpin_command;

@@ -3,8 +3,8 @@
 # Found by the package bash-completion where it is installed as share/bash-completion/completions/divvy; to be sourced
 # otherwise. test/unit/test_pages.py checks it against the options that there are.
 
-_divvy_subcommands="lock elect partition status explain history doctor locks services serve announce plan drain
-    pin unpin move pause resume need set forget help"
+_divvy_subcommands="lock elect partition status explain history doctor locks services serve announce plan
+    bucket drain pin unpin move pause resume need set forget help"
 
 _divvy_tls_options="--tls-ca --tls-cert --tls-key --tls-key-password-file --sasl-user --sasl-password-file
     --sasl-mechanism"
@@ -65,6 +65,7 @@ _divvy_options() {
         echo "--path --members --join --leave --drain --weight --zone --tags --cap --items-from --item --loads --assign
             --max-moves --items-order --verbose --json --connect --timeout --auth-file $_divvy_tls_options --help"
         ;;
+    bucket) echo "--keys-from --help" ;;
     drain)
         echo "--path --undo --weight $_divvy_operator_options"
         ;;
@@ -141,7 +142,7 @@ _divvy() {
         return
     fi
     case $before in
-    --auth-file | --tls-* | --sasl-password-file | --items-from | --events | --metrics)
+    --auth-file | --tls-* | --sasl-password-file | --items-from | --keys-from | --events | --metrics)
         _divvy_offer_lines -f "$word"
         return
         ;;

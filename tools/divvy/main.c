@@ -14,9 +14,9 @@
 static const dv_command *const commands[] = {
     &dv_lock_command,     &dv_elect_command,  &dv_partition_command, &dv_status_command,   &dv_explain_command,
     &dv_history_command,  &dv_doctor_command, &dv_locks_command,     &dv_services_command, &dv_serve_command,
-    &dv_announce_command, &dv_plan_command,   &dv_drain_command,     &dv_pin_command,      &dv_unpin_command,
-    &dv_move_command,     &dv_pause_command,  &dv_resume_command,    &dv_need_command,     &dv_set_command,
-    &dv_forget_command};
+    &dv_announce_command, &dv_plan_command,   &dv_bucket_command,    &dv_drain_command,    &dv_pin_command,
+    &dv_unpin_command,    &dv_move_command,   &dv_pause_command,     &dv_resume_command,   &dv_need_command,
+    &dv_set_command,      &dv_forget_command};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 

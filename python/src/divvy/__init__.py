@@ -10,7 +10,7 @@
 from divvy._cffi import ffi as _ffi
 from divvy._cffi import lib as _lib
 from divvy._run import Job
-from divvy.assign import Member, assign_rendezvous, assign_round_robin, assign_sticky
+from divvy.assign import Member, assign_rendezvous, assign_round_robin, assign_sticky, bucket
 from divvy.client import Acl, Client, Notice, SessionState
 from divvy.election import Election, Leader
 from divvy.errors import (
@@ -64,5 +64,5 @@ __all__ = [
     "OutOfMemory", "OverQuota", "Partition", "PartitionState", "Partitioner", "Party", "PoolChange", "ProtocolError",
     "Registry", "ResolveFailed", "RolledBack", "Semaphore", "ServiceChange", "SessionLost", "SessionState",
     "StateChange", "SystemRefused", "TimedOut", "TooBig", "Unsupported", "View", "WrongState", "assign_rendezvous",
-    "assign_round_robin", "assign_sticky",
+    "assign_round_robin", "assign_sticky", "bucket",
 ]

@@ -54,6 +54,18 @@ def assign_sticky(members: Members, items: Sequence[str], previous: Optional[Seq
     return _assign(lib.divvy_assign_sticky, members, items, owners, options.c)
 
 
+def bucket(key: Union[str, bytes], count: int) -> int:
+    """Maps a key to one of `count` buckets, 0 to count - 1, so that a million keys need no million items.
+
+    It is the same in every release, and in `divvy bucket` and divvy_bucket() of C; a str counts as its UTF-8. The items
+    of a pool are then the buckets. When `count` grows, a key stays, or goes to a new bucket.
+    """
+    encoded = bytes(key) if isinstance(key, (bytes, bytearray)) else encode("key", key)
+    if integer("count", count, "uint32_t") == 0:
+        raise make_error(lib.DIVVY_EINVAL, "count is 0: give 1 to 4294967295")
+    return int(lib.divvy_bucket(encoded, len(encoded), count))
+
+
 def _assign(function: Any, members: Members, items: Sequence[str], *more: Any) -> List[int]:
     kept: List[Any] = []
     listed, encoded = each("members", members), names("items", items)
