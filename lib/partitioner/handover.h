@@ -90,6 +90,8 @@ void dv_take_seen(divvy_partitioner *p);
 bool dv_take_may_enter(const dv_item *item, int64_t now);
 /* T2: returns whether the one who has it says so, so that no list is needed. */
 bool dv_take_is_awaited(const dv_item *item);
+/* Q11: returns whether its queue is most likely empty, as nobody had it who is still there. */
+bool dv_take_is_from_nobody(const dv_item *item);
 /* Its place is there, or waits behind somebody. */
 void dv_take_behind(void *context, int64_t now);
 /* T6: places that wait for a note are looked at. NULL: for any. */

@@ -122,13 +122,18 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
 
 /* ---- claiming ---- */
 
+static const dv_queue_kind *queue_of(const dv_item *item) {
+    if (dv_take_is_awaited(item)) return &dv_parked_queue;
+    if (item->dir.fresh) return &dv_fresh_queue;
+    return dv_take_is_from_nobody(item) ? &dv_renewed_queue : &dv_exclusive_queue;
+}
+
 static int enter_place(divvy_partitioner *p, dv_item *item, int64_t now) {
     static const dv_contender_events events = {
         .held = on_held, .failed = on_failed, .gone = on_gone, .waits = dv_take_behind, .placed = dv_take_behind};
     dv_contender *place;
-    const dv_queue_kind *kind = item->dir.fresh ? &dv_fresh_queue : &dv_exclusive_queue;
-    if (dv_take_is_awaited(item)) kind = &dv_parked_queue;
-    int error = dv_contender_enter(&place, p->object.client, item->directory, kind, p->identifier, &events, item);
+    int error =
+        dv_contender_enter(&place, p->object.client, item->directory, queue_of(item), p->identifier, &events, item);
     if (error) return error;
     dv_item_ask(item, place, now);
     dv_directory_used(item);

@@ -105,6 +105,13 @@ bool dv_take_is_awaited(const dv_item *item) {
     return item->partitioner->handover && is_leaving_it(item);
 }
 
+/* Q11: nobody has it by the plan before, or one without a note, as those who died are. */
+bool dv_take_is_from_nobody(const dv_item *item) {
+    const dv_note_view *owner = item->take.owner;
+    if (!item->partitioner->handover || !item->take.since || item->life.leaving) return false;
+    return !owner || owner->standing == DV_NOTE_ABSENT;
+}
+
 /* T6. */
 static void judge(dv_item *item, int64_t now) {
     dv_contender *place = item->life.contender;

@@ -213,7 +213,9 @@ static int send_create(dv_contender *c) {
     divvy_client *client = c->node.client;
     size_t bytes = strlen(c->data);
     if (c->kind->alone) return dv_znode_create(client->znode, c->node.requested, c->data, bytes, MODE, on_created, c);
-    return dv_batch_create(client->znode, c->node.requested, c->data, bytes, MODE, on_created, c);
+    if (!c->kind->renews) return dv_batch_create(client->znode, c->node.requested, c->data, bytes, MODE, on_created, c);
+    return dv_batch_create_renewing(client->znode, c->node.directory, c->node.requested, c->data, bytes, MODE,
+                                    on_created, c); /* Q11 */
 }
 
 static int send_list(dv_contender *c) {

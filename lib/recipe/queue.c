@@ -13,6 +13,7 @@ const char *const dv_election_markers[] = {"__lock__", "__rlock__", "latch-", NU
 
 const dv_queue_kind dv_exclusive_queue = {.marker = "__lock__", .blocked_by = lock_marker};
 const dv_queue_kind dv_fresh_queue = {.marker = "__lock__", .blocked_by = lock_marker, .fresh = true};
+const dv_queue_kind dv_renewed_queue = {.marker = "__lock__", .blocked_by = lock_marker, .fresh = true, .renews = true};
 const dv_queue_kind dv_parked_queue = {.marker = "__lock__", .blocked_by = lock_marker, .fresh = true, .parks = true};
 const dv_queue_kind dv_lock_queue = {.marker = "__lock__", .blocked_by = lock_marker, .alone = true};
 const dv_queue_kind dv_write_queue = {.marker = "__lock__", .blocked_by = both_markers, .alone = true};

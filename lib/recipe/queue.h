@@ -12,16 +12,19 @@
 typedef struct {
     const char *marker;            /* stands between our unique prefix and the sequence number */
     const char *const *blocked_by; /* markers of those that we wait for; NULL at the end */
-    bool alone;  /* Q1: created by a request of its own, so that no two have one czxid, and with it one token */
-    bool fresh;  /* Q9: its directory has just been made, so the list waits until a number shows that it is needed */
-    bool parks;  /* Q10: the owner says when its turn comes */
+    bool alone; /* Q1: created by a request of its own, so that no two have one czxid, and with it one token */
+    bool fresh; /* Q9: its directory has just been made, so the list waits until a number shows that it is needed */
+    bool
+        renews; /* Q11: fresh, because the transaction that makes the place makes its directory again, if it is empty */
+    bool parks; /* Q10: the owner says when its turn comes */
     bool yields; /* J4: to those of a higher preference */
 } dv_queue_kind;
 
 /* For items: a client has one place in a queue, and places in many queues. */
 extern const dv_queue_kind dv_exclusive_queue;
-/* The same, in a directory that its client has just made; and where the owner says when its turn comes. */
-extern const dv_queue_kind dv_fresh_queue, dv_parked_queue;
+/* The same, in a directory that its client has just made, or makes with it; and where the owner says when its turn
+ * comes. */
+extern const dv_queue_kind dv_fresh_queue, dv_renewed_queue, dv_parked_queue;
 /* kazoo's Lock, WriteLock and ReadLock. */
 extern const dv_queue_kind dv_lock_queue, dv_write_queue, dv_read_queue;
 

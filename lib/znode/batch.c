@@ -8,13 +8,15 @@
 #include "base/container.h"
 #include "znode/request.h"
 
-/* A group that fails as a whole is sent again one by one, so it is kept well below the server's limits. */
-enum { GROUP_OPS_MAX = 200, DEATHS_MAX = 2 };
+/* A group that fails as a whole is sent again one by one, so it is kept well below the server's limits. RENEWAL_OPS are
+ * those of an entry that renews its directory: delete and create it, create the node; the first sets the directory. */
+enum { GROUP_MAX = 200, RENEWAL_OPS = 3, DEATHS_MAX = 2 };
 
 typedef struct dv_batch_entry {
     dv_event event; /* only used to report that the entry could not be sent */
     struct dv_batch_entry *next;
     dv_op op;
+    const char *directory; /* Q11: renewed in the same transaction; NULL: it is not */
     dv_reply_fn done;
     void *context;
     char *made; /* the path that a multi made, kept until its czxid is known */
@@ -22,6 +24,7 @@ typedef struct dv_batch_entry {
 
 typedef struct {
     dv_znode *znode;
+    bool renews;
     size_t count;
     size_t probe; /* the created node that is looked at for the group's czxid */
     batch_entry *entries[];
@@ -34,9 +37,10 @@ static batch_entry *new_entry(const dv_op *op, dv_reply_fn done, void *context) 
     return e;
 }
 
-static int enqueue(dv_batch_queue *to, const dv_op *op, dv_reply_fn done, void *context) {
+static int enqueue(dv_batch_queue *to, const dv_op *op, const char *directory, dv_reply_fn done, void *context) {
     batch_entry *e = new_entry(op, done, context);
     if (!e) return DIVVY_ENOMEM;
+    e->directory = directory;
     if (!to->first) to->end = &to->first;
     *to->end = e;
     to->end = &e->next;
@@ -53,17 +57,24 @@ int dv_batch_create(dv_znode *znode, const char *path, const void *data, size_t 
                     void *context) {
     assert(mode != DV_CONTAINER); /* It would abort the native client in a multi. */
     dv_op op = {.kind = DV_CREATE, .path = path, .data = data, .data_bytes = data_bytes, .mode = mode};
-    return enqueue(&znode->writes, &op, done, context);
+    return enqueue(&znode->writes, &op, NULL, done, context);
+}
+
+int dv_batch_create_renewing(dv_znode *znode, const char *directory, const char *path, const void *data,
+                             size_t data_bytes, int mode, dv_reply_fn done, void *context) {
+    assert(directory && mode != DV_CONTAINER);
+    dv_op op = {.kind = DV_CREATE, .path = path, .data = data, .data_bytes = data_bytes, .mode = mode};
+    return enqueue(&znode->writes, &op, directory, done, context);
 }
 
 int dv_batch_delete(dv_znode *znode, const char *path, dv_reply_fn done, void *context) {
     dv_op op = {.kind = DV_DELETE, .path = path, .version = -1};
-    return enqueue(&znode->writes, &op, done, context);
+    return enqueue(&znode->writes, &op, NULL, done, context);
 }
 
 int dv_batch_children(dv_znode *znode, const char *path, dv_reply_fn done, void *context) {
     dv_op op = {.kind = DV_CHILDREN, .path = path};
-    return enqueue(&znode->reads, &op, done, context);
+    return enqueue(&znode->reads, &op, NULL, done, context);
 }
 
 static void finish_entry(batch_entry *e, const dv_reply *reply, int64_t now) {
@@ -198,42 +209,74 @@ static void probe_czxid(batch_group *g, int64_t now) {
         finish_group(g, DIVVY_ECONNECTION, NULL, now);
 }
 
+/* Where each entry's own operation stands in a multi. */
+static size_t place_of(const batch_group *g, size_t i) {
+    return g->renews ? RENEWAL_OPS * (i + 1) : i;
+}
+
 static bool keep_made_paths(batch_group *g, const dv_reply *replies) {
     for (size_t i = 0; i < g->count; i++) {
         assert(!g->entries[i]->made);
-        if (!replies[i].path || !(g->entries[i]->made = strdup(replies[i].path))) return false;
+        const char *path = replies[place_of(g, i)].path;
+        if (!path || !(g->entries[i]->made = strdup(path))) return false;
     }
     return true;
 }
 
+/* Goes on after creates that were carried out. Q11: the answer to the set has the czxid of all. */
+static void on_multi_made(batch_group *g, const dv_reply *replies, int64_t now) {
+    bool kept = keep_made_paths(g, replies);
+    const dv_stat *set = g->renews ? replies[0].stat : NULL;
+    if (!kept) finish_group(g, DIVVY_ENOMEM, NULL, now);
+    else if (set) finish_group(g, 0, &(dv_stat){.czxid = set->mzxid}, now);
+    else probe_czxid(g, now);
+}
+
+static void send_group(dv_znode *znode, batch_entry **entries, size_t count);
+
+/* B4. Q11: a directory that is not empty is used as it is. */
+static void send_again(batch_group *g) {
+    for (size_t i = 0; i < g->count; i++) {
+        g->entries[i]->directory = NULL;
+        if (!g->renews) send_single(g->znode, g->entries[i]);
+    }
+    if (g->renews) send_group(g->znode, g->entries, g->count);
+    free(g);
+}
+
 static void on_multi(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
     batch_group *g = context;
-    assert(count == g->count || error != 0);
+    assert(count == place_of(g, g->count - 1) + 1 || error != 0);
     (void)count;
     bool decided = error == 0 || (error != DIVVY_EQUOTA && dv_outcome_unknown(error)) || dv_session_over(error);
-    if (error == 0 && g->entries[0]->op.kind == DV_CREATE) {
-        if (keep_made_paths(g, replies)) probe_czxid(g, now);
-        else finish_group(g, DIVVY_ENOMEM, NULL, now);
-    } else if (decided || g->count == 1) {
-        finish_group(g, error, NULL, now);
-    } else {
-        /* B4. */
-        for (size_t i = 0; i < g->count; i++) send_single(g->znode, g->entries[i]);
-        free(g);
-    }
+    if (error == 0 && g->entries[0]->op.kind == DV_CREATE) on_multi_made(g, replies, now);
+    else if (decided || (g->count == 1 && !g->renews)) finish_group(g, error, NULL, now);
+    else send_again(g);
+}
+
+/* Q11: deleted at the version that it was made with, empty, and made again; so the number of the node is 0. */
+static size_t add_renewal(dv_op *ops, const char *directory, bool is_first) {
+    size_t n = 0;
+    if (is_first) ops[n++] = (dv_op){.kind = DV_SET, .path = directory, .data = "", .version = 0};
+    ops[n++] = (dv_op){.kind = DV_DELETE, .path = directory, .version = is_first ? 1 : 0};
+    ops[n++] = (dv_op){.kind = DV_CREATE, .path = directory, .data = "", .mode = DV_PERSISTENT};
+    return n;
 }
 
 static bool try_send_multi(dv_znode *znode, batch_entry **entries, size_t count) {
-    assert(count > 0 && count <= GROUP_OPS_MAX);
-    dv_op ops[GROUP_OPS_MAX];
+    assert(count > 0 && count <= GROUP_MAX);
+    dv_op ops[RENEWAL_OPS * GROUP_MAX + 1];
     batch_group *g = malloc(sizeof *g + count * sizeof(batch_entry *));
     if (!g) return false;
-    *g = (batch_group){.znode = znode, .count = count};
+    *g = (batch_group){.znode = znode, .renews = entries[0]->directory != NULL, .count = count};
+    size_t op_count = 0;
     for (size_t i = 0; i < count; i++) {
         g->entries[i] = entries[i];
-        ops[i] = entries[i]->op;
+        if (g->renews) op_count += add_renewal(&ops[op_count], entries[i]->directory, i == 0);
+        assert(op_count == place_of(g, i));
+        ops[op_count++] = entries[i]->op;
     }
-    if (dv_znode_multi(znode, ops, count, on_multi, g) == 0) return true;
+    if (dv_znode_multi(znode, ops, op_count, on_multi, g) == 0) return true;
     free(g);
     return false;
 }
@@ -253,23 +296,34 @@ int dv_znode_submit_create(dv_znode *znode, const dv_op *op, dv_reply_fn done, v
 }
 
 static void send_group(dv_znode *znode, batch_entry **entries, size_t count) {
-    if (count > 1 && try_send_multi(znode, entries, count)) return;
+    bool renews = count > 0 && entries[0]->directory;
+    if ((count > 1 || renews) && try_send_multi(znode, entries, count)) return;
     for (size_t i = 0; i < count; i++) send_single(znode, entries[i]);
+}
+
+static size_t entry_bytes(const batch_entry *e, bool is_first) {
+    dv_op ops[RENEWAL_OPS];
+    size_t bytes = dv_op_bytes(&e->op), count = e->directory ? add_renewal(ops, e->directory, is_first) : 0;
+    for (size_t i = 0; i < count; i++) bytes += dv_op_bytes(&ops[i]);
+    return bytes;
+}
+
+static bool go_together(const batch_entry *one, const batch_entry *other) {
+    return one->op.kind == other->op.kind && (one->directory != NULL) == (other->directory != NULL);
 }
 
 /* B1. */
 static void flush_writes(dv_znode *znode) {
-    batch_entry *group_entries[GROUP_OPS_MAX];
+    batch_entry *group_entries[GROUP_MAX];
     size_t count = 0, bytes = 0;
     for (batch_entry *e; (e = take(&znode->writes));) {
-        size_t op_bytes = dv_op_bytes(&e->op);
-        bool fits = count < GROUP_OPS_MAX && bytes + op_bytes <= DV_MULTI_BYTES_MAX;
-        if (count && (!fits || group_entries[0]->op.kind != e->op.kind)) {
+        bool fits = count < GROUP_MAX && bytes + entry_bytes(e, false) <= DV_MULTI_BYTES_MAX;
+        if (count && (!fits || !go_together(group_entries[0], e))) {
             send_group(znode, group_entries, count);
             count = bytes = 0;
         }
+        bytes += entry_bytes(e, count == 0);
         group_entries[count++] = e;
-        bytes += op_bytes;
     }
     send_group(znode, group_entries, count);
 }

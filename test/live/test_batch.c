@@ -184,6 +184,90 @@ TEST(test_sequential) {
     divvy_client_close(client);
 }
 
+enum { RENEWED = 300 };
+static char directories[RENEWED][PATH_BYTES];
+
+static void name_directories(const char *parent, size_t count) {
+    directory(parent);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(directories[i], PATH_BYTES, "%s/d%05zu", parent, i);
+        directory(directories[i]);
+    }
+}
+
+/* Creates a node in each of `count` directories, and asks for the directory to be renewed with it. */
+static void renew(divvy_client *client, size_t count) {
+    forget();
+    dv_client_lock(client);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(items[i].path, PATH_BYTES, "%.60s/x__lock__", directories[i]);
+        assert_int_equal(dv_batch_create_renewing(client->znode, directories[i], items[i].path, "me", 2,
+                                                  DV_EPHEMERAL | DV_SEQUENTIAL, on_reply, &items[i]),
+                         0);
+    }
+    dv_client_unlock(client);
+    await(count);
+}
+
+static void delete_made(size_t i) {
+    assert_int_equal(items[i].error, 0);
+    assert_int_equal(dv_test_zk_delete(truth, items[i].made), ZOK);
+}
+
+static void check_made(size_t i, int number, bool is_renewed) {
+    struct Stat stat;
+    char made[PATH_BYTES];
+    snprintf(made, sizeof made, "%.60s/x__lock__%010d", directories[i], number);
+    assert_int_equal(items[i].error, 0);
+    assert_string_equal(items[i].made, made);
+    assert_true(dv_test_zk_exists(truth, made, &stat));
+    assert_int_equal(stat.czxid, items[i].czxid);
+    assert_true(dv_test_zk_exists(truth, directories[i], &stat));
+    assert_int_equal(stat.czxid == items[i].czxid, is_renewed);
+}
+
+/* Q11: empty directories are made again in the transaction of their nodes. So all have the number 0, again and again,
+ * and the czxid told is that of all; 200 take one request. */
+TEST(test_renewed) {
+    divvy_client *client = connected(hosts());
+    name_directories("/renewed", RENEWED);
+    for (int round = 0; round < 2; round++) {
+        divvy_stats before = stats_of(client);
+        renew(client, RENEWED);
+        divvy_stats after = stats_of(client);
+        assert_int_equal(after.sets - before.sets, 2); /* one in each of these multis, and in no heartbeat */
+        assert_int_equal(after.creates - before.creates, 2 * RENEWED);
+        assert_int_equal(after.exists - before.exists, 0);
+        for (size_t i = 0; i < RENEWED; i++) check_made(i, 0, true);
+        for (size_t i = 0; i < RENEWED; i++) delete_made(i);
+    }
+    divvy_client_close(client);
+}
+
+/* Q11: where a node stands in one of the directories, or its data were set, or it is not there, all stay as they are,
+ * and count on. */
+TEST(test_not_renewed) {
+    enum { STANDS, DATA, MISSING, CASES, COUNT = 3, ODD = 1 };
+    divvy_client *client = connected(hosts());
+    for (int why = 0; why < CASES; why++) {
+        char parent[PATH_BYTES];
+        snprintf(parent, sizeof parent, "/not-renewed-%d", why);
+        name_directories(parent, COUNT);
+        renew(client, COUNT);
+        for (size_t i = 0; i < COUNT; i++) {
+            if (why != STANDS || i != ODD) delete_made(i);
+        }
+        if (why == DATA) assert_int_equal(dv_test_zk_set(truth, directories[ODD], "mine"), ZOK);
+        if (why == MISSING) assert_int_equal(dv_test_zk_delete(truth, directories[ODD]), ZOK);
+        renew(client, COUNT);
+        for (size_t i = 0; i < COUNT; i++) {
+            if (why == MISSING && i == ODD) assert_int_equal(items[i].error, DIVVY_ENOENT);
+            else check_made(i, 1, false);
+        }
+    }
+    divvy_client_close(client);
+}
+
 /* One bad item spoils nothing: the others of its multi are carried out one by one, and it alone gets its error. */
 TEST(test_fallback) {
     enum { COUNT = 300 };

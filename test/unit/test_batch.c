@@ -206,6 +206,106 @@ TEST_IN(test_fallback, NULL, tear_down) {
     }
 }
 
+/* --- renewed directories: Q11 ------------------------------------------------------------------------------------ */
+
+#define PLACE(n) "/d" #n "/p__lock__"
+
+static void renew(int i, const char *directory, const char *place) {
+    assert_int_equal(
+        dv_batch_create_renewing(znode(), directory, place, "d", 1, DV_EPHEMERAL | DV_SEQUENTIAL, on_reply, &items[i]),
+        0);
+}
+
+static void renew_two(void) {
+    begin();
+    renew(0, "/d0", PLACE(0));
+    renew(1, "/d1", PLACE(1));
+    end();
+    assert_string_equal(dv_fake_pending(fake), "multi [set /d0; delete /d0; create /d0; sequential /d0/p__lock__; "
+                                               "delete /d1; create /d1; sequential /d1/p__lock__]");
+    const dv_fake_request *q = dv_fake_oldest(fake);
+    assert_int_equal(q->ops[0].version, 0);
+    assert_int_equal(q->ops[1].version, 1);
+    assert_int_equal(q->ops[4].version, 0);
+}
+
+/* Q11: directories are deleted and made again in the transaction that makes the nodes, whose czxid the set tells. */
+TEST(test_renewed) {
+    dv_reply replies[7] = {{.stat = &(dv_stat){.czxid = 3, .mzxid = 66}}};
+    renew_two();
+    replies[3].path = PLACE(0) "0000000000";
+    replies[6].path = PLACE(1) "0000000000";
+    dv_fake_answer_multi(fake, 0, replies);
+    assert_int_equal(answered, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(items[i].error, 0);
+        assert_int_equal(items[i].czxid, 66);
+    }
+    assert_string_equal(items[0].made, PLACE(0) "0000000000");
+    assert_string_equal(items[1].made, PLACE(1) "0000000000");
+    assert_string_equal(dv_fake_pending(fake), "");
+}
+
+/* Q11: where one of them cannot be renewed none is, and the nodes are made in them as they are. */
+TEST_IN(test_not_renewed, NULL, tear_down) {
+    static const int errors[] = {DIVVY_ENOTEMPTY, DIVVY_EVERSION, DIVVY_ENOENT, DIVVY_EACCES, DIVVY_EQUOTA};
+    for (size_t e = 0; e < sizeof errors / sizeof errors[0]; e++) {
+        set_up(state);
+        renew_two();
+        dv_fake_answer_multi(fake, errors[e], NULL);
+        assert_int_equal(answered, 0);
+        assert_string_equal(dv_fake_pending(fake), "multi [sequential " PLACE(0) "; sequential " PLACE(1) "]");
+        dv_fake_answer_multi(fake, errors[e], NULL);
+        assert_string_equal(dv_fake_pending(fake), "sequential " PLACE(0) ", sequential " PLACE(1));
+        dv_fake_answer(fake, &(dv_reply){.path = PLACE(0) "0000000007", .stat = &(dv_stat){.czxid = 10}});
+        dv_fake_answer(fake, &(dv_reply){.error = errors[e]});
+        assert_int_equal(items[0].czxid, 10);
+        assert_int_equal(items[1].error, errors[e]);
+        if (e + 1 < sizeof errors / sizeof errors[0]) tear_down(state);
+    }
+}
+
+/* Q11: one alone goes the same way, and never together with what renews nothing. */
+TEST(test_one_renewed) {
+    begin();
+    create(0);
+    renew(1, "/d1", PLACE(1));
+    create(2);
+    end();
+    assert_string_equal(dv_fake_pending(fake), "ephemeral /n0, multi [set /d1; delete /d1; create /d1; "
+                                               "sequential " PLACE(1) "], ephemeral /n2");
+    dv_fake_answer(fake, &(dv_reply){.path = "/n0", .stat = &(dv_stat){.czxid = 9}});
+    dv_fake_answer_multi(fake, DIVVY_ENOTEMPTY, NULL);
+    assert_string_equal(dv_fake_pending(fake), "ephemeral /n2, sequential " PLACE(1));
+    assert_int_equal(answered, 1);
+}
+
+/* Q11: a lost answer is one to each node, and nothing is repeated. */
+TEST(test_renewal_lost) {
+    renew_two();
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    for (int i = 0; i < 2; i++) assert_int_equal(items[i].error, DIVVY_ECONNECTION);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    assert_string_equal(dv_fake_pending(fake), "");
+}
+
+/* Q11: a multi of renewals has the nodes of 200 at most, and its operations stay below the limits. */
+TEST(test_renewals_split) {
+    begin();
+    for (int i = 0; i < ITEMS_MAX; i++) renew(i, "/d", "/d/p");
+    end();
+    size_t places = 0;
+    for (const dv_fake_request *q = dv_fake_oldest(fake); q; q = q->next) {
+        size_t bytes = 0;
+        assert_true(q->is_multi);
+        assert_int_equal(q->count, 3 * 200 + 1);
+        for (size_t i = 0; i < q->count; i++) bytes += dv_op_bytes(&q->ops[i]);
+        assert_true(bytes <= DV_MULTI_BYTES_MAX);
+        places += (q->count - 1) / 3;
+    }
+    assert_int_equal(places, ITEMS_MAX);
+}
+
 /* A multi whose answer was lost is a lost answer to each of its operations, and nothing is repeated. */
 TEST(test_unknown_outcome) {
     begin();

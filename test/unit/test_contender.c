@@ -198,6 +198,56 @@ TEST(test_second_in_a_new_queue) {
     answer_error(0);
 }
 
+/* Q11: its directory is made again with it, so it is the first; the czxid comes with the same answer. */
+TEST(test_renewed) {
+    owner o;
+    dv_reply replies[4] = {{.stat = &(dv_stat){.mzxid = 55}}};
+    assert_int_equal(enter_as(&o, QUEUE, &dv_renewed_queue), 0);
+    assert_string_equal(dv_fake_pending(fake), "multi [set /q; delete /q; create /q; sequential /q/#1__lock__]");
+    replies[3].path = OURS(0);
+    dv_fake_answer_multi(fake, 0, replies);
+    assert_int_equal(o.held, 1);
+    assert_int_equal(dv_contender_token(o.contender), 55);
+    assert_string_equal(dv_fake_pending(fake), "");
+    leave(&o);
+    answer_error(0);
+    assert_int_equal(o.gone, 1);
+}
+
+/* Q11: where somebody stands in the queue it stays as it is, and is listed. */
+TEST(test_not_renewed) {
+    owner o;
+    assert_int_equal(enter_as(&o, QUEUE, &dv_renewed_queue), 0);
+    dv_fake_answer_multi(fake, DIVVY_ENOTEMPTY, NULL);
+    assert_string_equal(dv_fake_pending(fake), "sequential /q/#1__lock__");
+    answer_created(OURS(4), 56);
+    assert_int_equal(o.held, 0);
+    assert_string_equal(dv_fake_pending(fake), "children /q");
+    ANSWER_CHILDREN(OWN_NAME(4), "x__lock__0000000003");
+    assert_int_equal(o.held, 0);
+    assert_string_equal(dv_fake_pending(fake), "get! /q/x__lock__0000000003");
+    answer_error(DIVVY_ENOENT);
+    ANSWER_CHILDREN(OWN_NAME(4));
+    assert_int_equal(o.held, 1);
+    leave(&o);
+    answer_error(0);
+}
+
+/* R1 and Q11: the answer to a renewal that was carried out is lost; the place is found, and its number decides. */
+TEST(test_renewal_lost) {
+    owner o;
+    assert_int_equal(enter_as(&o, QUEUE, &dv_renewed_queue), 0);
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    dv_tree_put(tree, "/q/" DV_FAKE_GUID "1__lock__", DV_EPHEMERAL | DV_SEQUENTIAL, DV_FAKE_SESSION);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    dv_tree_serve_all(tree);
+    assert_int_equal(o.held, 1);
+    assert_int_equal(dv_tree_made(tree), 0);
+    leave(&o);
+    dv_tree_serve_all(tree);
+    assert_int_equal(o.gone, 1);
+}
+
 /* --- failures --------------------------------------------------------------------------------------------------- */
 
 /* The directory is not there: failed, gone, and nothing more is sent. */
