@@ -48,11 +48,17 @@ static size_t find_item(const sim_world *w, const char *path) {
     return SIZE_MAX;
 }
 
+static void note_directory(sim_world *w, sim_queue *q, bool created, int64_t zxid) {
+    q->directory = created;
+    if (created && q->deleted_zxid == zxid) w->coverage->plan_meetings[SIM_MET_RENEWED]++;
+    if (!created) q->deleted_zxid = zxid;
+}
+
 void sim_directories_transaction(sim_world *w, const divvy_testing_transaction *t) {
     bool created = t->kind == DIVVY_TESTING_CREATE;
     if ((!created && t->kind != DIVVY_TESTING_DELETE) || t->ephemeral_owner) return;
     size_t item = find_item(w, t->path);
-    if (item != SIZE_MAX) w->truth.queues[item].directory = created;
+    if (item != SIZE_MAX) note_directory(w, &w->truth.queues[item], created, t->zxid);
     else if (created && begins(t->path, "/pool/") && !is_known(t->path) && !sim_is_admin(w, t->session_id))
         sim_violate(w, "L3", "%s would stay, and no rule makes it", t->path);
 }

@@ -121,6 +121,7 @@ static const char *const plan_meeting_names[SIM_PLAN_MEETINGS] = {
     [SIM_MET_NEW_BASE] = "a new base that is the plan before",
     [SIM_MET_GARBAGE] = "a chunk collected",
     [SIM_MET_SWEPT] = "directories of no items swept at rest",
+    [SIM_MET_RENEWED] = "a queue renewed by its new owner",
     [SIM_MET_ABSENT] = "a member that was waited for",
     [SIM_MET_LEAVING] = "a member that leaves",
     [SIM_MET_SET] = "other items",

@@ -129,6 +129,7 @@ typedef enum {
     SIM_MET_NEW_BASE,      /* which is the plan before (D28) */
     SIM_MET_GARBAGE,       /* a chunk was collected */
     SIM_MET_SWEPT,         /* what the set no longer has was left, and went at rest (P12) */
+    SIM_MET_RENEWED,       /* an item's directory was made again by the transaction that deleted it (Q11) */
     SIM_MET_ABSENT,        /* a static member was gone, and waited for */
     SIM_MET_LEAVING,       /* a member was marked as one that leaves */
     SIM_MET_SET,           /* other items */

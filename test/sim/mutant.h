@@ -42,6 +42,12 @@
     X(kept_under_names, "what a plan gave away is kept for its next owner, though a rule of names decides by now") \
     X(given_to_any_number, "T6 without s = q + 1: a given number counts for any place behind it")                  \
     X(given_to_unready, "an item counts as given to a next owner that never was ready")                            \
+    X(given_at_any_time, "T6 without c <= r: what was given counts for a place that was made later")               \
+    X(renewed_is_first, "a place whose queue could not be renewed counts as first, whatever its number")           \
+    X(renewal_unlisted, "a place whose queue could not be renewed is never listed")                                \
+    X(renewal_of_data, "a queue is renewed though the data of its directory were set")                             \
+    X(renewal_in_two, "a directory is deleted by one request, and made by the next")                               \
+    X(orphans_listed, "the queue of an item whose owner has gone is listed")                                       \
     X(ready_before_place, "a note says that an item is ready before the place in its queue stands")                \
     X(ready_outlives_place, "a place leaves while the note says that its item is ready")                           \
     X(leaving_outlives_place, "a place leaves while the note says that its item is leaving")                       \

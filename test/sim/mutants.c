@@ -42,6 +42,9 @@ static const char *const tests[DV_MUTANT_COUNT] = {
     [DV_MUTANT_members_not_awaited] = "test_waits_for_all",
     [DV_MUTANT_successor_unknown] = "test_comes_again",
     [DV_MUTANT_nobody_is_no_round] = "test_nobody_is_no_round",
+    [DV_MUTANT_renewal_of_data] = "test_directory_with_data",
+    [DV_MUTANT_renewal_in_two] = "test_directories_never_missing",
+    [DV_MUTANT_orphans_listed] = "test_crash_costs_few_requests",
 };
 
 /* They are shown by histories with odd answers (answers.c). */
@@ -102,6 +105,12 @@ static const struct {
     [DV_MUTANT_kept_under_names] = {102, 1.1, SIM_OF_PLANS, "L8"},
     [DV_MUTANT_given_to_any_number] = {27, 3.1, SIM_OF_PLANS, "S16"},
     [DV_MUTANT_given_to_unready] = {115, 8.8, SIM_OF_PLANS, "S15"},
+    [DV_MUTANT_given_at_any_time] = {143, 14.3, SIM_OF_PLANS, "S1"},
+    [DV_MUTANT_renewed_is_first] = {2, 0.1, SIM_OF_PLANS, "S4"},
+    [DV_MUTANT_renewal_unlisted] = {4, 0.4, SIM_OF_PLANS, "L1"},
+    [DV_MUTANT_renewal_of_data] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_renewal_in_two] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_orphans_listed] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_ready_before_place] = {2, 0.1, SIM_OF_PLANS, "S15"},
     [DV_MUTANT_ready_outlives_place] = {2, 0.1, SIM_OF_PLANS, "S15"},
     [DV_MUTANT_leaving_outlives_place] = {2, 0.1, SIM_OF_PLANS, "S15"},

@@ -43,7 +43,8 @@ typedef struct {
 typedef struct {
     sim_node *nodes; /* of the item's directory */
     size_t count, room;
-    bool directory; /* is there */
+    bool directory;       /* is there */
+    int64_t deleted_zxid; /* when it was deleted last */
     sim_owner *owners;
     size_t owner_count, owner_room;
     int64_t first;       /* czxid of the lowest contender; 0: none */

@@ -43,6 +43,42 @@ TEST(test_crash_lists_no_queue) {
     pool_close(&l);
 }
 
+/* Lets a member crash, and counts the requests of the others in the next seconds. `lost` is how many items it had. */
+static size_t count_requests_of_crash(uint32_t weight, size_t *lost) {
+    enum { SECONDS_MS = 5000, MANY = 10000 };
+    pool l;
+    size_t before = 0, after = 0;
+    pool_open(&l, MANY);
+    for (size_t n = 0; n < OLD; n++) add(&l, n, NULL);
+    divvy_partitioner_config config;
+    member_config(&l, &config);
+    config.weight = weight;
+    add(&l, OLD, &config);
+    settle(&l);
+    owners o = look(&l);
+    *lost = o.loads[OLD];
+    owners_free(&o);
+    for (size_t n = 0; n < OLD; n++) before += stats_of(&l, n).requests;
+    crash(&l, OLD);
+    divvy_testing_run(l.ensemble, SECONDS_MS);
+    for (size_t n = 0; n < OLD; n++) after += stats_of(&l, n).requests;
+    o = look(&l);
+    assert_int_equal(o.owned, MANY);
+    owners_free(&o);
+    pool_close(&l);
+    return after - before;
+}
+
+/* L5: what a crash costs beyond one of a member that had nothing. */
+TEST(test_crash_costs_few_requests) {
+    size_t none = 1, lost = 0;
+    size_t still = count_requests_of_crash(0, &none), moving = count_requests_of_crash(1000, &lost);
+    assert_int_equal(none, 0);
+    assert_true(lost >= 2000);
+    print_message("%zu requests for %zu items, and %zu without\n", moving, lost, still);
+    assert_true(moving <= still + lost / IN_A_MULTI + 7 * OLD + 4);
+}
+
 /* Q11: nor does anybody where all start again, and each directory is there: its numbers begin again. */
 TEST(test_restart_lists_no_queue) {
     pool l;
@@ -99,6 +135,25 @@ TEST(test_directory_with_data) {
     assert_int_equal(divvy_strings_count(places), 1);
     assert_non_null(strstr(divvy_strings_get(places, 0), "__lock__0000000001"));
     divvy_strings_free(places);
+    pool_close(&l);
+}
+
+/* Q11: nobody sees a directory missing while it is made again. */
+TEST(test_directories_never_missing) {
+    enum { FEW = 40, AT_ONCE_MS = 3000 };
+    pool l;
+    char path[64];
+    pool_open(&l, FEW);
+    for (size_t n = 0; n < OLD; n++) add(&l, n, NULL);
+    settle(&l);
+    crash(&l, 0);
+    int64_t until_ms = divvy_testing_now_ms(l.ensemble) + AT_ONCE_MS;
+    while (divvy_testing_now_ms(l.ensemble) < until_ms) {
+        divvy_testing_step(l.ensemble, until_ms);
+        for (size_t i = 0; i < FEW; i++)
+            assert_true(divvy_testing_exists(l.ensemble, queue_of(path, sizeof path, i, "")));
+    }
+    settle(&l);
     pool_close(&l);
 }
 
