@@ -35,6 +35,7 @@ static void open_registry(divvy_client **client_out, divvy_registry **registry_o
     config.hosts = hosts;
     config.session_timeout_ms = SESSION_TIMEOUT_MS;
     registry_config.path = "/bench-divvy";
+    registry_config.watch_bytes = 700000; /* 10,000 services are watched, too, and not polled */
     check(divvy_client_open(client_out, &config), "open");
     check(divvy_registry_open(registry_out, *client_out, &registry_config), "registry");
     check(divvy_client_wait_connected(*client_out, SESSION_TIMEOUT_MS), "connect");
@@ -112,13 +113,34 @@ static int look_at_all(void) {
     return count;
 }
 
-static void look_at_one(int role) {
-    char name[TEXT_BYTES];
+static divvy_services *list_of(const char *role) {
+    divvy_services *list;
+    check(divvy_registry_services(registry, role, &list, -1), "services");
+    return list;
+}
+
+/* Takes the list as for one request, and looks at its first entry. */
+static void look_at_one(const char *role) {
+    divvy_services *list = list_of(role);
+    const cJSON *entry = divvy_services_entry(list, 0);
+    check(entry && entry->child ? 0 : 1, "no service is healthy");
+    divvy_services_unref(list);
+}
+
+static void copy_one(const char *role) {
     cJSON *entry;
-    snprintf(name, sizeof name, "role-%d", role);
-    check(divvy_registry_healthy_service(registry, name, &entry, -1), "healthy_service");
+    check(divvy_registry_healthy_service(registry, role, &entry, -1), "healthy_service");
     check(entry ? 0 : 1, "no service is healthy");
     cJSON_Delete(entry);
+}
+
+/* Looks at each entry of a role. */
+static int look_at_each(const char *role) {
+    int found = 0;
+    divvy_services *list = list_of(role);
+    for (size_t i = 0; i < divvy_services_count(list); i++) found += divvy_services_entry(list, i)->child != NULL;
+    divvy_services_unref(list);
+    return found;
 }
 
 static void read_all(int ms) {
@@ -138,12 +160,14 @@ static void view(void) {
     } while (requests() != before);
 }
 
-static void cached_one(int ms) {
+static void cached_one(int ms, void (*look)(const char *role)) {
+    char names[ROLES][TEXT_BYTES];
     int count = 0;
+    for (int i = 0; i < ROLES; i++) snprintf(names[i], sizeof names[i], "role-%d", i);
     view();
     uint64_t before = requests();
     double start_s = now_s();
-    for (; now_s() - start_s < ms / 1e3; count++) look_at_one(count % ROLES);
+    for (; now_s() - start_s < ms / 1e3; count++) look(names[count % ROLES]);
     double seconds = now_s() - start_s;
     printf("{\"count\": %d, \"seconds\": %.6f, \"requests\": %llu}\n", count, seconds,
            (unsigned long long)(requests() - before));
@@ -151,11 +175,38 @@ static void cached_one(int ms) {
 }
 
 static void cached_all(int ms) {
+    char names[ROLES][TEXT_BYTES];
     int count = 0;
+    for (int i = 0; i < ROLES; i++) snprintf(names[i], sizeof names[i], "role-%d", i);
     view();
     double start_s = now_s();
-    while (now_s() - start_s < ms / 1e3) count += look_at_all();
+    while (now_s() - start_s < ms / 1e3) {
+        for (int i = 0; i < ROLES; i++) count += look_at_each(names[i]);
+    }
     print_rate(count, now_s() - start_s);
+    check(divvy_registry_unwatch(registry, NULL), "unwatch");
+}
+
+/* Changes one entry after the other, and times the calls that make a list of role-0 again. */
+static void cached_new(int count) {
+    double us[CHANGES_MAX];
+    check(count <= CHANGES_MAX ? 0 : 1, "too many changes");
+    view();
+    divvy_services *list = list_of("role-0");
+    for (int i = 0; i < count; i++) {
+        divvy_services *last = list;
+        beat(i * ROLES % services, i + 1);
+        do {
+            double start_s = now_s();
+            list = list_of("role-0");
+            us[i] = (now_s() - start_s) * 1e6;
+            if (list == last) divvy_services_unref(list);
+        } while (list == last);
+        divvy_services_unref(last);
+        wait_count(1);
+    }
+    divvy_services_unref(list);
+    print_changes(us, count, 0);
     check(divvy_registry_unwatch(registry, NULL), "unwatch");
 }
 
@@ -204,7 +255,9 @@ static bool run(const char *verb, int number) {
     if (strcmp(verb, "fill") == 0 && number <= SERVICES_MAX) fill(number);
     else if (strcmp(verb, "heartbeats") == 0) heartbeats(number);
     else if (strcmp(verb, "read") == 0) read_all(number);
-    else if (strcmp(verb, "cached_one") == 0) cached_one(number);
+    else if (strcmp(verb, "cached_one") == 0) cached_one(number, look_at_one);
+    else if (strcmp(verb, "cached_copy") == 0) cached_one(number, copy_one);
+    else if (strcmp(verb, "cached_new") == 0) cached_new(number);
     else if (strcmp(verb, "cached_all") == 0) cached_all(number);
     else if (strcmp(verb, "watch") == 0 && number <= WATCHERS_MAX) watch(number);
     else if (strcmp(verb, "change") == 0) change(number);

@@ -53,6 +53,10 @@ typedef struct cJSON cJSON;
  * client.h. */
 typedef struct divvy_registry divvy_registry;
 
+/** The healthy services of a role, or of all, at one moment; the least loaded first. Opaque, immutable. It lives until
+ * divvy_services_unref(), also after its registry and its client. */
+typedef struct divvy_services divvy_services;
+
 /** Codes of `on_warning` (client.h), besides DIVVY_WARN_NODE_GONE and the others there. */
 enum divvy_registry_warning {
     DIVVY_WARN_ENTRY = 100, /**< something below the registry's path that is no entry; it is skipped */
@@ -225,29 +229,60 @@ DIVVY_API int divvy_registry_heartbeat_async(divvy_registry *registry, const cJS
 DIVVY_API int divvy_registry_unregister(divvy_registry *registry, const char *role, const char *id, int64_t timeout_ms);
 
 /**
- * Returns the healthy service of a role that has the least load; of several with the same, the one that registered
- * first.
+ * Returns the healthy services of a role, or of all roles, by reference: the least loaded first; of several with the
+ * same load, the one that registered first.
  *
- * Sends no request where the role is watched (divvy_registry_watch()).
- * Ownership: *entry is the caller's, to be released with cJSON_Delete(). NULL when there is none.
+ * Where the role, or all, is watched (divvy_registry_watch()) this sends no request and copies nothing: all who ask are
+ * given the same list until an entry of it changes or a ttl ends. Then the next call makes another. For each request of
+ * your own: take the list, read what you need, release it. That costs less than a microsecond. Or keep it: it stays as
+ * it is, and its services may have gone by then.
+ * Elsewhere all entries are read.
+ *
+ * Ownership: *services is the caller's, to be released with divvy_services_unref(). On error it is NULL.
  * Thread: any, but not inside a callback, unless the role is watched; drives the loop itself in manual mode.
- * @param role       not NULL
- * @param entry      [out]
+ * @param role       NULL: all
+ * @param services   [out] may have no entries
  * @param timeout_ms -1: for ever
- * @return 0, also when there is none, or
+ * @return 0, or
  *   DIVVY_EACCES     the access list denies reading; or writing, where the servers' clock is not known yet
  *   DIVVY_EINVAL, DIVVY_E2BIG, DIVVY_ETIMEDOUT, DIVVY_EINTERRUPTED, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH,
  *   DIVVY_EDEADLK, DIVVY_ENOMEM, DIVVY_EFORK  as divvy_registry_unregister()
+ */
+DIVVY_API int divvy_registry_services(divvy_registry *registry, const char *role, divvy_services **services,
+                                      int64_t timeout_ms);
+
+/** Releases a list; NULL is allowed. Its entries are not to be used afterwards. Thread: any. */
+DIVVY_API void divvy_services_unref(divvy_services *services);
+
+/** Returns how many services a list has; 0 for NULL. Thread: any, also several at once. */
+DIVVY_API size_t divvy_services_count(const divvy_services *services);
+
+/**
+ * Returns the entry of one service. It is the list's, shared with others, and lives as long as the list.
+ * Thread: any, also several at once. Nobody may change the entry.
+ * @param i 0: the least loaded
+ * @return NULL for a NULL list, and for an i that is not below the count
+ */
+DIVVY_API const cJSON *divvy_services_entry(const divvy_services *services, size_t i);
+
+/**
+ * Returns a copy of the healthy service of a role that has the least load.
+ *
+ * It is the first entry of divvy_registry_services(), which costs less where the role is watched.
+ * Ownership: *entry is the caller's, to be released with cJSON_Delete(). NULL when there is none.
+ * @param role  not NULL
+ * @param entry [out]
+ * @return 0, also when there is none; otherwise as divvy_registry_services()
  */
 DIVVY_API int divvy_registry_healthy_service(divvy_registry *registry, const char *role, cJSON **entry,
                                              int64_t timeout_ms);
 
 /**
- * Returns all healthy services of a role, or of all roles, the least loaded first.
+ * Returns copies of all entries of divvy_registry_services().
  *
  * @param role  NULL: all
  * @param array [out] a JSON array, which may be empty; the caller's, to be released with cJSON_Delete()
- * Otherwise as divvy_registry_healthy_service().
+ * Otherwise as divvy_registry_services().
  */
 DIVVY_API int divvy_registry_healthy_services(divvy_registry *registry, const char *role, cJSON **array,
                                               int64_t timeout_ms);
@@ -293,8 +328,8 @@ DIVVY_API int divvy_registry_purge_stale_services(divvy_registry *registry, doub
                                                   int64_t timeout_ms);
 
 /**
- * Keeps a live view of a role, or of all, and tells each change in it to on_change. divvy_registry_healthy_service()
- * and divvy_registry_healthy_services() send no request for what is viewed, once it has been read as a whole.
+ * Keeps a live view of a role, or of all, and tells each change in it to on_change. divvy_registry_services(),
+ * _healthy_service() and _healthy_services() send no request for what is viewed, once it has been read as a whole.
  *
  * Watches are set within `watch_bytes`; a role that does not fit is read every `poll_ms` instead (DIVVY_WARN_POLLED),
  * the others are watched all the same. While the connection is down the view stands as it was; after a reconnect, or on

@@ -56,6 +56,27 @@ static void *find(void *const *tree, const char *name) {
     return found ? *found : NULL;
 }
 
+/* ---- memos ---- */
+
+static void free_memo(const dv_cache *cache, void **memo) {
+    void *freed = *memo;
+    *memo = NULL;
+    if (freed) cache->events->free_memo(freed);
+}
+
+void **dv_cache_memo(dv_cache *cache, const char *name) {
+    if (!name) return &cache->memo;
+    dv_cache_role *role = find(&cache->by_name, name);
+    return role ? &role->memo : NULL;
+}
+
+/* An entry of the role is another, or leaves the view. */
+static void forget_memos(dv_cache_role *role) {
+    dv_cache *cache = role->dir.node.cache;
+    free_memo(cache, &role->memo);
+    free_memo(cache, &cache->memo);
+}
+
 /* ---- slots ---- */
 
 static dv_slot *add_slot(dv_cache_role *role, const char *id) {
@@ -111,7 +132,10 @@ void dv_slot_show(dv_slot *slot, dv_cached *cached) {
     const dv_cache *cache = slot->node.cache;
     dv_cached *before = slot->current;
     slot->current = cached;
-    if (before != cached && !slot->node.role->ended) cache->events->changed(cache->owner, slot);
+    if (before != cached && !slot->node.role->ended) {
+        forget_memos(slot->node.role);
+        cache->events->changed(cache->owner, slot);
+    }
     dv_cached_unref(before);
 }
 
@@ -176,6 +200,7 @@ void dv_role_free_ended(dv_cache_role *role) {
         next = slot->next;
         free_slot(slot);
     }
+    assert(!role->memo);
     free(role->dir.node.path);
     free(role);
 }
@@ -185,6 +210,7 @@ static void end_role(dv_cache_role *role) {
     assert(!role->ended);
     dv_cache *cache = role->dir.node.cache;
     role->ended = true;
+    forget_memos(role);
     tdelete(role, &cache->by_name, compare_nodes);
     *role->link = role->next;
     if (role->next) role->next->link = role->link;
@@ -264,6 +290,7 @@ void dv_cache_unfollow(dv_cache *cache, const char *name) {
         return;
     }
     cache->all_followed = cache->all_primed = cache->root.listed = cache->root.missing = false;
+    free_memo(cache, &cache->memo);
     dv_cache_node_forget(&cache->root.node);
     dv_cache_node_release(&cache->root.node);
     dv_timer_cancel(&cache->root.timer);
@@ -360,7 +387,7 @@ dv_cache *dv_cache_start(divvy_client *client, const char *directory, const dv_c
 
 void dv_cache_free_ended(dv_cache *cache) {
     if (!cache->ended || cache->under_way) return;
-    assert(!cache->roles && !cache->watch_bytes && !cache->unset_bytes);
+    assert(!cache->roles && !cache->memo && !cache->watch_bytes && !cache->unset_bytes);
     const dv_cache_owner *events = cache->events;
     void *owner = cache->owner;
     free(cache->root.node.path);

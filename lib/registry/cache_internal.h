@@ -35,6 +35,7 @@ struct dv_cache_role {
     void *by_name; /* its slots: tsearch() */
     dv_slot *slots;
     void *tag;
+    void *memo;          /* dv_cache_memo() */
     bool followed;       /* by itself */
     bool listed;         /* R has it, and all are followed */
     uint64_t generation; /* of R's list that had it */
@@ -60,6 +61,7 @@ struct dv_cache {
     bool all_followed, all_primed, ended;
     void *by_name; /* the roles: tsearch() */
     dv_cache_role *roles;
+    void *memo; /* of all: dv_cache_memo() */
     unsigned under_way;
     dv_cache_queue lists, gets; /* due, in order */
     size_t watch_bytes;         /* reserved */

@@ -162,6 +162,7 @@ int dv_entry_parse(dv_entry **out, const char *role_node, const char *id_node, c
     *reason = NULL;
     dv_entry *e = calloc(1, sizeof *e);
     if (!e) return DIVVY_ENOMEM;
+    atomic_init(&e->refs, 1);
     e->stat = *stat;
     e->role_node = strdup(role_node);
     e->id_node = strdup(id_node);
@@ -175,8 +176,13 @@ int dv_entry_parse(dv_entry **out, const char *role_node, const char *id_node, c
     return *reason ? DIVVY_EPROTO : DIVVY_ENOMEM;
 }
 
+dv_entry *dv_entry_ref(dv_entry *e) {
+    atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
+    return e;
+}
+
 void dv_entry_free(dv_entry *e) {
-    if (!e) return;
+    if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1) return;
     cJSON_Delete(e->json);
     free(e->role_node);
     free(e->id_node);
@@ -207,8 +213,17 @@ static double age_s(const dv_entry *e, int64_t server_now_ms) {
     return (double)(server_now_ms - e->stat.mtime_ms) / 1000.0;
 }
 
+/* In whole milliseconds, as the clock shows them: the first at which the age in seconds is the ttl, or more. */
+int64_t dv_entry_expiry_ms(const dv_entry *e) {
+    const double most_ms = 9e15; /* integers below it are exact */
+    if (!(e->flags & DV_ENTRY_HAS_TTL)) return INT64_MAX;
+    double ms = ceil(e->ttl_s * 1000);
+    if ((ms - 1) / 1000 >= e->ttl_s) ms--; /* The product was rounded up, as 2.007 * 1000 is. */
+    return ms < most_ms && e->stat.mtime_ms < INT64_MAX - (int64_t)ms ? e->stat.mtime_ms + (int64_t)ms : INT64_MAX;
+}
+
 bool dv_entry_has_expired(const dv_entry *e, int64_t server_now_ms) {
-    return (e->flags & DV_ENTRY_HAS_TTL) && age_s(e, server_now_ms) >= e->ttl_s;
+    return (e->flags & DV_ENTRY_HAS_TTL) && server_now_ms >= dv_entry_expiry_ms(e);
 }
 
 bool dv_entry_is_healthy(const dv_entry *e, int64_t server_now_ms) {

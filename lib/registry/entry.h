@@ -5,6 +5,7 @@
 #define DV_ENTRY_H
 
 #include <cjson/cJSON.h>
+#include <stdatomic.h>
 
 #include "znode/znode.h"
 
@@ -21,8 +22,10 @@ enum {
     DV_ENTRY_PRESERVED = 4, /* W16: its node has gone; lookups still return it, after all others */
 };
 
-/* An entry. It is immutable once it is made, but its owner may take `json` out and set it NULL. */
+/* An entry, shared by reference. It is immutable once it is made, but one who has it alone may take `json` out and set
+ * it NULL. */
 typedef struct {
+    atomic_uint refs;
     cJSON *json;           /* the whole */
     char *role_node;       /* the name of its role's node, */
     char *id_node;         /* and of its own; encoded (znode/path.h) */
@@ -37,7 +40,9 @@ typedef struct {
  * ..."; or DIVVY_ENOMEM. `data` NULL: no data. The names are those of nodes, as children reads give them. */
 int dv_entry_parse(dv_entry **out, const char *role_node, const char *id_node, const void *data, size_t data_bytes,
                    const dv_stat *stat, const char **reason);
-/* NULL is allowed. */
+/* Thread: any. */
+dv_entry *dv_entry_ref(dv_entry *entry);
+/* Gives a reference up; the last one frees the entry. NULL is allowed. Thread: any. */
 void dv_entry_free(dv_entry *entry);
 
 typedef struct {
@@ -45,13 +50,15 @@ typedef struct {
     size_t count, room;
 } dv_entries;
 
-/* Returns false when an allocation fails. */
+/* Takes the reference. Returns false, and takes nothing, when an allocation fails. */
 bool dv_entries_add(dv_entries *entries, dv_entry *entry);
-/* Frees the entries, too. */
+/* Gives the references up, too. */
 void dv_entries_free(dv_entries *entries);
 
 /* V4: returns whether it is healthy, or preserved. `server_now_ms` is the latest that the servers' clock can show. */
 bool dv_entry_is_healthy(const dv_entry *entry, int64_t server_now_ms);
+/* Returns when it is as old as its ttl, by the servers' clock; INT64_MAX without one. */
+int64_t dv_entry_expiry_ms(const dv_entry *entry);
 /* Returns whether it is as old as its ttl, or older, so that it can be replaced; never without one. */
 bool dv_entry_has_expired(const dv_entry *entry, int64_t server_now_ms);
 /* V14: returns whether it is older than so many ttls; never without one. `server_now_ms`: the earliest (V4). */

@@ -9,6 +9,7 @@
 
 #include "base/container.h"
 #include "registry/cache.h"
+#include "registry/services.h"
 
 typedef struct dv_view {
     dv_object object; /* first */
@@ -144,6 +145,7 @@ static void *mark(void *owner, const void *of) {
     dv_entry *copy = malloc(sizeof *copy);
     if (!copy) return NULL;
     *copy = *entry;
+    atomic_init(&copy->refs, 1);
     copy->json = cJSON_Duplicate(entry->json, 1);
     copy->role_node = strdup(entry->role_node);
     copy->id_node = strdup(entry->id_node);
@@ -173,6 +175,10 @@ static void on_changed(void *owner, dv_slot *slot) {
     learn_time_once(views);
     if (dv_slot_tag(slot)) mark_due(dv_slot_tag(slot), slot);
     if (views->all) mark_due(views->all, slot);
+}
+
+static void free_memo(void *memo) {
+    divvy_services_unref(memo);
 }
 
 static void on_gone(void *owner) {
@@ -212,7 +218,7 @@ static dv_cache_options get_options(const divvy_registry *registry) {
 
 /* Makes the struct that all views of a registry share, unless it is there. Returns 0 or DIVVY_ENOMEM. */
 static int start_views(divvy_registry *registry) {
-    static const dv_cache_owner events = {parse, mark, free_entry, is_healthy, on_changed, on_gone};
+    static const dv_cache_owner events = {parse, mark, free_entry, is_healthy, on_changed, on_gone, free_memo};
     divvy_client *client = registry->object.client;
     if (registry->views) return 0;
     dv_registry_views *views = calloc(1, sizeof *views);
@@ -299,6 +305,42 @@ static int begin_view(divvy_registry *registry, const dv_view *like) {
 
 bool dv_registry_view_ready(const divvy_registry *registry, const char *role_node) {
     return registry->views && dv_cache_is_primed(registry->views->cache, role_node);
+}
+
+typedef struct {
+    dv_entries entries; /* lent */
+    bool out_of_memory;
+} collection;
+
+static void collect(void *context, dv_slot *slot) {
+    collection *c = context;
+    if (slot->current) c->out_of_memory |= !dv_entries_add(&c->entries, slot->current->entry);
+}
+
+static divvy_services *make_services(dv_registry_views *views, const char *role_node, int64_t server_now_ms) {
+    collection c = {.out_of_memory = false};
+    dv_cache_each(views->cache, role_node, collect, &c);
+    divvy_services *made = c.out_of_memory ? NULL : dv_services_new(&c.entries, server_now_ms);
+    free(c.entries.list);
+    return made;
+}
+
+/* W17: one list is given to all who ask, until an entry changes or the time has come for another to be healthy. */
+int dv_registry_view_services(divvy_registry *registry, const char *role_node, divvy_services **out) {
+    assert(dv_registry_knows_time(registry) && dv_registry_view_ready(registry, role_node));
+    int64_t now_ms = dv_registry_server_now(registry).latest_ms;
+    void **memo = dv_cache_memo(registry->views->cache, role_node);
+    bool stands = memo && *memo && dv_services_hold_at(*memo, now_ms);
+    divvy_services *services = stands ? *memo : make_services(registry->views, role_node, now_ms);
+    if (!services) return DIVVY_ENOMEM;
+    *out = services;
+    if (!memo) return 0; /* No such role: the list is empty. */
+    if (!stands) {
+        divvy_services_unref(*memo);
+        *memo = services;
+    }
+    dv_services_ref(services);
+    return 0;
 }
 
 void dv_registry_view_each(const divvy_registry *registry, const char *role_node,

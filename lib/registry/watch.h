@@ -9,6 +9,8 @@
 
 /* W17: returns whether lookups in a role are answered from a view. */
 bool dv_registry_view_ready(const divvy_registry *registry, const char *role_node);
+/* Gives the healthy services of a view that is ready; *out is the caller's. Returns 0 or DIVVY_ENOMEM. */
+int dv_registry_view_services(divvy_registry *registry, const char *role_node, divvy_services **out);
 /* Visits all slots of the view, also those with no entry (dv_cache_each()). */
 void dv_registry_view_each(const divvy_registry *registry, const char *role_node,
                            void (*visit)(void *context, dv_slot *slot), void *context);

@@ -180,6 +180,7 @@ def test_other_recipes(connect, path):
             assert (change.kind, change.after) == (divvy.ChangeKind.ADDED, entry)
             await changes.aclose()
             assert await registry.healthy_service("web") == entry and await registry.healthy_services() == [entry]
+            assert list(await registry.services("web")) == [entry]
             assert registry.is_ours(await registry.unique_service("one", {"ttl": 30}))
             await registry.unregister("web", entry["id"])
             assert await registry.purge_stale_services() == 0

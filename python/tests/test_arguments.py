@@ -110,6 +110,7 @@ METHODS = {  # of each object: the parameters of those methods that have some
                  "is_ours": {"entry": "status"}, "heartbeat": {"status": "status", **TIMEOUT},
                  "unregister": {"role": "text", "id": "name", **TIMEOUT},
                  "healthy_service": {"role": "name", **TIMEOUT}, "healthy_services": {"role": "text", **TIMEOUT},
+                 "services": {"role": "text", **TIMEOUT},
                  "unique_service": {"role": "name", "candidate": "entry", **TIMEOUT}, "changes": {"role": "text"},
                  "purge_stale_services": {"ttls": "number", **TIMEOUT}},
     "partitioner": {"owns": {"item": "name", "token": "int"}, "release_set": {"state_id": "int"},

@@ -185,6 +185,7 @@ WAITS = {
     "unregister": lambda c: c.registry("/a").unregister("web", "id"),
     "healthy_service": lambda c: c.registry("/a").healthy_service("web"),
     "healthy_services": lambda c: c.registry("/a").healthy_services(),
+    "services": lambda c: c.registry("/a").services(),
     "unique_service": lambda c: c.registry("/a").unique_service("web", STATUS),
     "purge_stale_services": lambda c: c.registry("/a").purge_stale_services(),
 }

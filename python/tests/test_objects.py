@@ -275,11 +275,16 @@ def test_registry(client, path):
     assert registry.is_ours(entry) and {key: entry[key] for key in extra} == extra
     wait_for(lambda: registry.healthy_service("web", DEADLINE_S) == entry, "the view has it")
     assert registry.healthy_services(timeout=DEADLINE_S) == [entry]
+    listed = registry.services("web", DEADLINE_S)
+    assert list(listed) == [entry] and listed[0] is listed[-1] and listed[:1] == [entry] and len(listed) == 1
+    with pytest.raises(IndexError):
+        listed[1]
     wait_for(lambda: changes, "on_change")
     assert (changes[0].kind, changes[0].before, changes[0].after) == (divvy.ChangeKind.ADDED, None, entry)
     registry.unregister("web", entry["id"], DEADLINE_S)
     wait_for(lambda: changes[-1].kind == divvy.ChangeKind.REMOVED, "removed")
     registry.unwatch("web")
+    assert list(listed) == [entry] and not registry.services(timeout=DEADLINE_S)
     assert registry.healthy_services("web", DEADLINE_S) == [] and registry.purge_stale_services() == 0
     unique = registry.unique_service("one", {"ttl": 30}, DEADLINE_S)
     assert registry.is_ours(unique) and registry.unique_service("one", timeout=DEADLINE_S) == unique

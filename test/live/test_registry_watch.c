@@ -68,6 +68,10 @@ static struct {
     unsigned calls, wrong;
 } view = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static double load_of(const cJSON *entry) {
+    return entry ? cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(entry, "load")) : -1;
+}
+
 static int index_of(const cJSON *entry) {
     const char *id = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "id"));
     return id ? atoi(id + 1) : -1;
@@ -288,6 +292,81 @@ TEST(test_lookups_read_nothing) {
     dv_test_zk_delete_all(truth, "/divvy");
 }
 
+/* ---- lists in other threads ---- */
+
+enum { READERS = 3, HELD = 8 };
+
+typedef struct {
+    divvy_registry *registry;
+    atomic_bool *over;
+    unsigned lists, wrong;
+} reader;
+
+/* Returns the sum of the loads of a list, or -1 where they are out of order. */
+static double sum_of(const divvy_services *list) {
+    double sum = 0, before = 0;
+    for (size_t i = 0; i < divvy_services_count(list); i++) {
+        double load = load_of(divvy_services_entry(list, i));
+        if (load < before) return -1;
+        before = load;
+        sum += load;
+    }
+    return sum;
+}
+
+/* Takes one list after the other, and keeps the last few. */
+static void *read_lists(void *context) {
+    reader *r = context;
+    divvy_services *held[HELD] = {NULL}, *last = NULL;
+    double sums[HELD] = {0};
+    while (!atomic_load(r->over)) {
+        divvy_services *list = NULL;
+        r->wrong += divvy_registry_services(r->registry, NULL, &list, PATIENCE_MS) != 0;
+        if (list == last) {
+            divvy_services_unref(list);
+            continue;
+        }
+        unsigned at = r->lists++ % HELD;
+        r->wrong += sum_of(held[at]) != sums[at]; /* It is as it was when it was taken. */
+        divvy_services_unref(held[at]);
+        held[at] = last = list;
+        sums[at] = sum_of(list);
+        r->wrong += sums[at] < 0;
+    }
+    for (int i = 0; i < HELD; i++) divvy_services_unref(held[i]);
+    return NULL;
+}
+
+/* Threads read lists, each ordered and unchanged for as long as it is kept, while the loop changes the view. */
+TEST(test_lists_in_threads) {
+    party watcher, churner;
+    atomic_bool over = false;
+    pthread_t threads[READERS];
+    reader readers[READERS];
+    enter(&churner, NULL);
+    enter(&watcher, NULL);
+    assert_int_equal(divvy_registry_watch(watcher.registry, NULL, NULL, NULL), 0);
+    for (int i = 0; i < READERS; i++) {
+        readers[i] = (reader){watcher.registry, &over, 0, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, read_lists, &readers[i]), 0);
+    }
+    for (int i = 0; i < 4 * OPS; i++) {
+        cJSON *status = make_status((int)below(IDS));
+        cJSON_SetNumberValue(cJSON_GetObjectItem(status, "load"), below(100));
+        assert_int_equal(divvy_registry_heartbeat(churner.registry, status, NULL, PATIENCE_MS), 0);
+        cJSON_Delete(status);
+    }
+    atomic_store(&over, true);
+    for (int i = 0; i < READERS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(readers[i].wrong, 0);
+        assert_true(readers[i].lists > 1);
+    }
+    leave(&watcher);
+    leave(&churner);
+    dv_test_zk_delete_all(truth, "/divvy");
+}
+
 /* ---- a slow user ---- */
 
 static struct {
@@ -295,10 +374,6 @@ static struct {
     atomic_int calls;
     double loads[4][2]; /* before and after */
 } slow;
-
-static double load_of(const cJSON *entry) {
-    return entry ? cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(entry, "load")) : -1;
-}
 
 static void on_change_slowly(divvy_registry *registry, int change, const cJSON *before, const cJSON *after,
                              void *user) {

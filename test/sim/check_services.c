@@ -3,12 +3,13 @@
  *
  * S10. A read shows a state that is no older than what its session had seen before; a view, which follows changes,
  * one that is no older than its session. An entry that is returned as healthy stood in such a state, and its age by
- * the servers' clock was below its ttl. */
+ * the servers' clock was below its ttl. A list of a view has the healthy entries that the view has, and no others. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "registry/service.h"
+#include "registry/watch.h"
 #include "services.h"
 #include "testing/ensemble.h"
 
@@ -144,6 +145,30 @@ void sim_check_all_healthy(sim_services *s, const sim_call *call, const char *ro
         before = entry;
     }
     if (!call->viewed) check_complete(s, call, role, array);
+}
+
+typedef struct {
+    const divvy_services *list;
+    int64_t latest_ms;
+    size_t healthy, missing;
+} list_check;
+
+static void find_in_list(void *context, dv_slot *slot) {
+    list_check *c = context;
+    const dv_entry *entry = slot->current ? slot->current->entry : NULL;
+    if (!entry || !dv_entry_is_healthy(entry, c->latest_ms)) return;
+    bool found = false;
+    for (size_t i = 0; i < divvy_services_count(c->list); i++) found |= divvy_services_entry(c->list, i) == entry->json;
+    c->healthy++;
+    c->missing += !found;
+}
+
+void sim_check_list(sim_services *s, const char *role, const divvy_services *list) {
+    list_check c = {.list = list, .latest_ms = dv_registry_server_now(s->registry).latest_ms};
+    dv_registry_view_each(s->registry, role, find_in_list, &c);
+    if (c.missing || c.healthy != divvy_services_count(list))
+        sim_violate(s->m->world, "S10", "the list of %s has %zu entries, and lacks %zu of the %zu of its view",
+                    s->m->name, divvy_services_count(list), c.missing, c.healthy);
 }
 
 /* Checks that the entry of a heartbeat or a claim was committed within the call that reports it stored. */

@@ -96,6 +96,8 @@
     X(purge_any_version, "a purge deletes whatever stands there by then")                                          \
     X(leave_takes_anothers, "a closed registry deletes what another has stored on the same session")               \
     X(view_outlives_session, "a view answers from what it had on a session that is over")                          \
+    X(list_outlives_change, "the list of a view is given out though an entry has changed since")                   \
+    X(list_outlives_ttl, "the list of a view is given out though the ttl of an entry has ended since")             \
     X(plan_without_compare, "a plan is written whatever stands there by then")                                     \
     X(plan_writer_lags, "a writer that has not read the newest plan writes over it")                               \
     X(plan_epoch_unchecked, "a plan is written at a version of a root that was deleted and made again")            \

@@ -153,6 +153,8 @@ static const struct {
     [DV_MUTANT_purge_any_version] = {107, 0.4, SIM_OF_SERVICES, "S11"},
     [DV_MUTANT_leave_takes_anothers] = {685, 9.6, SIM_OF_SERVICES, "S11"},
     [DV_MUTANT_view_outlives_session] = {55, 2.2, SIM_OF_SERVICES, "S10"},
+    [DV_MUTANT_list_outlives_change] = {1, 0.1, SIM_OF_SERVICES, "S10"},
+    [DV_MUTANT_list_outlives_ttl] = {2, 0.1, SIM_OF_SERVICES, "S10"},
     [DV_MUTANT_plan_without_compare] = {10, 0.5, SIM_OF_PLANS, "D23"},
     [DV_MUTANT_plan_writer_lags] = {16, 0.6, SIM_OF_PLANS, "D26"},
     [DV_MUTANT_plan_epoch_unchecked] = {6, 1.8, SIM_OF_PLANS, "D27"},

@@ -222,6 +222,19 @@ static void look(sim_services *s, const char *role, bool one, int64_t timeout_ms
     cJSON_Delete(found);
 }
 
+/* Takes the list of a view, and keeps it until the next one is taken. */
+static void take_list(sim_services *s, const char *role) {
+    divvy_services *list = NULL;
+    uint64_t requests = count_requests(s);
+    int error = divvy_registry_services(s->registry, role, &list, 0);
+    if (error || count_requests(s) != requests)
+        sim_violate(s->m->world, "S10", "%s asked its view for a list: %s", s->m->name,
+                    error ? divvy_strerror(error) : "a request was sent");
+    else sim_check_list(s, role, list);
+    divvy_services_unref(s->list);
+    s->list = list;
+}
+
 /* ---- by itself ---- */
 
 int64_t sim_services_next(const sim_member *m) {
@@ -244,7 +257,9 @@ static void look_at_view(sim_services *s) {
     if (changes && s->view == SIM_VIEW_NONE) watch(s);
     else if (changes) unwatch(s);
     const char *role = s->view < SIM_VIEW_ALL && s->view >= 0 ? sim_role_names[s->view] : NULL;
-    if (s->view != SIM_VIEW_NONE && is_viewed(s, role)) look(s, role, false, 0);
+    if (s->view == SIM_VIEW_NONE || !is_viewed(s, role)) return;
+    look(s, role, false, 0);
+    if (s->registry) take_list(s, role);
 }
 
 void sim_services_act(sim_member *m) {
@@ -461,6 +476,7 @@ void sim_services_free(sim_member *m) {
     for (size_t i = 0; truth && i < truth->process_count; i++) {
         if (truth->processes[i].client == m->client) truth->processes[i].client = NULL;
     }
+    if (m->services) divvy_services_unref(m->services->list);
     free(m->services);
     m->services = NULL;
 }

@@ -99,8 +99,9 @@ struct sim_services {
     sim_own own[SIM_OWN_MAX];
     size_t own_count;
     sim_unique uniques[SIM_UNIQUES];
-    int view;     /* a role, or one of the above */
-    bool watched; /* there is a view, or was */
+    divvy_services *list; /* that a view gave out last */
+    int view;             /* a role, or one of the above */
+    bool watched;         /* there is a view, or was */
     sim_told told[SIM_ENTRIES_MAX];
     size_t told_count;
     int64_t seen_zxid[SIM_ENTRIES_MAX]; /* the newest version of each entry that the view has shown */
@@ -133,6 +134,8 @@ sim_call sim_call_begin(const sim_services *s, int64_t timeout_ms);
 void sim_check_healthy(sim_services *s, const sim_call *call, const cJSON *entry);
 /* All healthy ones, of a role or of all. */
 void sim_check_all_healthy(sim_services *s, const sim_call *call, const char *role, const cJSON *array);
+/* A list that a view gave out just now. */
+void sim_check_list(sim_services *s, const char *role, const divvy_services *list);
 /* An entry of our own that was returned as stored. */
 void sim_check_stored(sim_services *s, const sim_call *call, const cJSON *entry);
 void sim_check_claimed(sim_services *s, const sim_call *call, const cJSON *entry);

@@ -91,7 +91,11 @@ static void beat_async(sweep *s, world *w, const cJSON *announced) {
 
 static void look(sweep *s, divvy_registry *registry, int wanted) {
     cJSON *array = NULL, *entry = NULL;
+    divvy_services *list = NULL;
     sweep_pass(s, 10); /* until the server that is asked has heard of it */
+    SWEEP_DO(s, divvy_registry_services(registry, "web", &list, SWEEP_WAIT_MS));
+    if (divvy_services_count(list) != (size_t)wanted) sweep_fail(s, "listed: %zu", divvy_services_count(list));
+    divvy_services_unref(list);
     SWEEP_DO(s, divvy_registry_healthy_services(registry, "web", &array, SWEEP_WAIT_MS));
     if (cJSON_GetArraySize(array) != wanted) sweep_fail(s, "healthy: %d", cJSON_GetArraySize(array));
     cJSON_Delete(array);

@@ -72,7 +72,8 @@ static void on_cache_gone(void *owner) {
     told.cache = NULL;
 }
 
-static const dv_cache_owner text_owner = {parse_text, mark_text, free, is_healthy_text, on_view_changed, on_cache_gone};
+static const dv_cache_owner text_owner = {parse_text,      mark_text,     free, is_healthy_text,
+                                          on_view_changed, on_cache_gone, free};
 
 static const dv_cache_options usual_options = {
     .watch_bytes = 100000, .poll_ms = 5000, .preserve_settle_ms = 5000, .preserve_max_ms = 60000};

@@ -364,6 +364,33 @@ TEST(test_preserved) {
     divvy_testing_run(e, 10000);
 }
 
+/* What only a view of the role keeps leaves the list of all with that view. */
+TEST(test_kept_by_one_view) {
+    divvy_registry_config config = DIVVY_REGISTRY_CONFIG_INIT;
+    config.preserve_share = 0.5;
+    open_registries(&config, 0);
+    announce("a", 1);
+    announce("b", 2);
+    watch("web", NULL);
+    watch(NULL, NULL);
+    divvy_testing_pause_client(e, server, 1);
+    divvy_testing_expire(e, server);
+    divvy_testing_run(e, 2000);
+    outcome o;
+    ask_multi(reader, &o, (dv_op[]){op_of(DV_DELETE, SERVICES "/web")}, 1);
+    assert_int_equal(await(&o), 0);
+    divvy_testing_run(e, 1000);
+    assert_string_equal(healthy(NULL), "[a] [b] ");
+    assert_int_equal(divvy_registry_unwatch(registry, "web"), 0);
+    divvy_stats before, after;
+    divvy_client_stats(reader, &before, sizeof before);
+    assert_string_equal(healthy(NULL), "");
+    divvy_client_stats(reader, &after, sizeof after);
+    assert_int_equal(after.requests, before.requests);
+    divvy_testing_pause_client(e, server, 0);
+    divvy_testing_run(e, 10000);
+}
+
 /* Inside the callback a lookup in the view works, and a view may be ended: nothing is told after that. */
 TEST(test_unwatch_inside) {
     witness w = {0};

@@ -51,7 +51,7 @@ from divvy.lock import Lock, LockMode
 from divvy.partitioner import Assign, Item, ItemsChange, Partition, Partitioner, PartitionState, StateChange, View
 from divvy.party import Party
 from divvy.pool import PoolChange
-from divvy.registry import ChangeKind, Entry, Registry, ServiceChange
+from divvy.registry import ChangeKind, Entry, Registry, ServiceChange, Services
 from divvy.semaphore import Holder, LimitPolicy, Semaphore
 
 __version__: str = _ffi.string(_lib.divvy_version()).decode()
@@ -62,7 +62,7 @@ __all__ = [
     "Holder", "InProgress", "Interrupted", "InvalidArgument", "Item", "ItemsChange", "Job", "Leader", "LimitPolicy",
     "LimitReached", "Lock", "LockMode", "Member", "NoNode", "NodeExists", "NotEmpty", "NotHeld", "Notice",
     "OutOfMemory", "OverQuota", "Partition", "PartitionState", "Partitioner", "Party", "PoolChange", "ProtocolError",
-    "Registry", "ResolveFailed", "RolledBack", "Semaphore", "ServiceChange", "SessionLost", "SessionState",
-    "StateChange", "SystemRefused", "TimedOut", "TooBig", "Unsupported", "View", "WrongState", "assign_rendezvous",
-    "assign_round_robin", "assign_sticky", "bucket",
+    "Registry", "ResolveFailed", "RolledBack", "Semaphore", "ServiceChange", "Services", "SessionLost",
+    "SessionState", "StateChange", "SystemRefused", "TimedOut", "TooBig", "Unsupported", "View", "WrongState",
+    "assign_rendezvous", "assign_round_robin", "assign_sticky", "bucket",
 ]

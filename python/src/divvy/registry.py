@@ -4,9 +4,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union, overload
 
 from divvy._arguments import as_json, called, encode, flag, given, maybe_encode, milliseconds, number
+from divvy._box import Box, Unique, gone
 from divvy._cffi import ffi, lib
 from divvy._core import NULL, Config, Handle, callback, text
 from divvy.errors import InvalidArgument
@@ -31,6 +32,44 @@ class ServiceChange:
     kind: ChangeKind
     before: Optional[Entry]
     after: Optional[Entry]
+
+
+class Services(Unique, Sequence[Entry]):
+    """The healthy services of a role, or of all, at one moment, the least loaded first; immutable.
+
+    An entry is made a dictionary when it is first asked for, and is that one from then on.
+    """
+
+    def __init__(self, taken: Any) -> None:
+        self._box = Box()
+        self._box.fill(self, taken, lib.divvy_services_unref)
+        self._entries: Dict[int, Entry] = {}
+
+    def _taken(self) -> Any:
+        if self._box.pointer is None:
+            raise gone(self)
+        return self._box.pointer
+
+    def _at(self, i: int) -> Entry:
+        if i not in self._entries:
+            self._entries[i] = value_of(lib.divvy_services_entry(self._taken(), i))
+        return self._entries[i]
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Entry]: ...
+
+    def __getitem__(self, index: Union[int, slice]) -> Union[Entry, Sequence[Entry]]:
+        numbers = range(len(self))[index]
+        return self._at(numbers) if isinstance(numbers, int) else [self._at(i) for i in numbers]
+
+    def __len__(self) -> int:
+        return int(lib.divvy_services_count(self._taken()))
+
+    def __repr__(self) -> str:
+        return f"<divvy.Services {list(self)!r}>"
 
 
 class BaseRegistry(Handle):
@@ -92,6 +131,10 @@ class Registry(BaseRegistry):
         """Removes a service, whosesoever it is; None as the role: every service of this id."""
         self._wait(lib.divvy_registry_unregister, maybe_encode("role", role), encode("id", id), milliseconds(timeout))
 
+    def services(self, role: Optional[str] = None, timeout: Optional[float] = None) -> Services:
+        """Returns the healthy services of a role, or of all roles, without a copy where they are watched."""
+        return take_services(self, maybe_encode("role", role), milliseconds(timeout))
+
     def healthy_service(self, role: str, timeout: Optional[float] = None) -> Optional[Entry]:
         """Returns the healthy service of a role that has the least load, or None."""
         entry: Optional[Entry] = self._entry(lib.divvy_registry_healthy_service, timeout, encode("role", role))
@@ -135,6 +178,17 @@ def tree(name: str, value: Mapping[str, Any]) -> Any:
     if parsed == NULL:
         raise InvalidArgument(f"{name} cannot be read as JSON: cJSON takes 1000 levels, and no NUL in a text")
     return ffi.gc(parsed, lib.cJSON_Delete)
+
+
+def take_services(registry: BaseRegistry, role: Any, timeout_ms: int) -> Services:
+    """Makes the call that waits for a list."""
+    out = ffi.new("divvy_services **")
+    try:
+        registry._wait(lib.divvy_registry_services, role, out, timeout_ms)
+    except BaseException:
+        lib.divvy_services_unref(out[0])
+        raise
+    return Services(out[0])
 
 
 def take_entry(entry: Any) -> Any:

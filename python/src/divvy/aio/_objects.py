@@ -15,7 +15,7 @@ from divvy.errors import Error
 from divvy.lock import BaseLock
 from divvy.partitioner import BasePartitioner, PartitionState, View
 from divvy.party import BaseParty
-from divvy.registry import BaseRegistry, Entry, ServiceChange, take_entry, tree, value_of
+from divvy.registry import BaseRegistry, Entry, ServiceChange, Services, take_entry, take_services, tree, value_of
 from divvy.semaphore import BaseSemaphore, Holder, holders
 
 if TYPE_CHECKING:
@@ -216,6 +216,10 @@ class Registry(BaseRegistry, Waits):
         """Removes a service, whosesoever it is; None as the role: every service of this id."""
         await self._run(wait, lib.divvy_registry_unregister, maybe_encode("role", role), encode("id", id),
                         milliseconds(timeout))
+
+    async def services(self, role: Optional[str] = None, timeout: Optional[float] = None) -> Services:
+        """Returns the healthy services of a role, or of all roles, without a copy where they are watched."""
+        return await self._run(take_services, maybe_encode("role", role), milliseconds(timeout))
 
     async def healthy_service(self, role: str, timeout: Optional[float] = None) -> Optional[Entry]:
         """Returns the healthy service of a role that has the least load, or None."""
