@@ -65,3 +65,22 @@ TEST(test_forker_killed) {
     assert_int_equal(waitpid(orphan, NULL, 0), orphan);
     dv_guardians_close(guardians);
 }
+
+/* Of two forkers the second holds no end of the first one's sockets: so the first ends when it is let go of, as it does
+ * when its parent dies, while the second lives. */
+TEST(test_two_forkers) {
+    dv_guardians *first, *second;
+    assert_int_equal(dv_guardians_open(&first), 0);
+    pid_t forker = only_child();
+    assert_int_equal(dv_guardians_open(&second), 0);
+    int watch = dup(dv_guardians_watch_fd(first)); /* a client has it, and its end shows the forker's */
+    assert_false(is_hung_up(watch));
+    dv_guardians_close(first);
+    assert_true(DV_WAIT(waitpid(forker, NULL, WNOHANG) != 0, WAIT_MS));
+    assert_true(DV_WAIT(is_hung_up(watch), WAIT_MS));
+    assert_false(is_hung_up(dv_guardians_watch_fd(second)));
+    close(watch);
+    pid_t other = only_child();
+    dv_guardians_close(second);
+    assert_true(DV_WAIT(waitpid(other, NULL, WNOHANG) != 0, WAIT_MS));
+}

@@ -56,19 +56,22 @@ int64_t dv_session_now_ms(void) {
 
 /* ---- what the library tells ---- */
 
+/* A line of the log may come on a thread of the native client, so each callback says whose session it is. */
+
 static void on_warning(divvy_client *client, int code, const char *message, void *user) {
     (void)client;
-    (void)user;
+    dv_log_about(((const dv_session *)user)->member);
     dv_command_warn(code, message);
 }
 
 static void on_log(int level, const char *message, void *user) {
-    (void)user;
+    dv_log_about(((const dv_session *)user)->member);
     dv_command_log(level, message);
 }
 
 static void on_session(divvy_client *client, divvy_session_state state, void *user) {
     dv_session *session = user;
+    dv_log_about(session->member);
     if (state == DIVVY_SUSPENDED && !session->what_ends) {
         dv_command_say("warning: the connection to %s is down", session->options->connect);
         session->suspended = true;

@@ -107,6 +107,7 @@ typedef struct {
     const char *what_ends;   /* with the session, as in "ownership ends in 300 ms"; NULL: nothing yet */
     int failed, unreachable; /* exit codes: the servers refused, or the library did; no server answered in time */
     const dv_session_options *options;
+    const char *member;             /* in a process that has several: whose session it is; NULL: there is one only */
     const dv_guardians *watched_by; /* their forker ends the session when we have died (G10); NULL: nobody does */
     divvy_client *client;
     dv_metrics_file metrics;

@@ -26,9 +26,10 @@ _divvy_options() {
         ;;
     partition)
         echo "--items-from-command --items-interval --items-from-znode
-            --connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
-            --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --items-order --rejoin-delay --weight
-            --zone --tags --cap --min-members --min-members-wait --max-moves --balance --load-command --load-interval
+            --connect --path --items-from --item --identifier --sessions --time-boundary --leave-boundary
+            --session-timeout --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --items-order
+            --rejoin-delay --weight --zone --tags --cap --min-members --min-members-wait --max-moves --balance
+            --load-command --load-interval
             --load-unit --load-floor --quarantine --handover-timeout --replace --drain --restart --standby
             --prepare-timeout --rejoin --auth-file $_divvy_tls_options --acl --events --json --timestamps
             --no-death-watch --failover-delay --metrics --verbose --help"

@@ -21,6 +21,7 @@
 enum { DIED_SWEEPS = 100, DIED_SWEEP_US = 10000 };
 
 struct dv_guardians {
+    dv_guardians *next; /* of this process, see `homes` */
     dv_guardian_page *page;
     int control;
     int watch; /* -1: the forker is no death watch */
@@ -39,6 +40,9 @@ struct dv_guardian {
     bool ended; /* the last event was read */
 };
 
+/* Those of this process: one for each session that has commands. Everything here is called on one thread. */
+static dv_guardians *homes;
+
 int64_t dv_guardians_now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
@@ -56,6 +60,16 @@ static void open_watch(dv_guardians *guardians, dv_forker_config *config) {
     config->watch = ends[1];
 }
 
+/* In a forker: lets go of our ends of the sockets to other forkers. These end when all who hold them have closed them,
+ * which is how a forker sees that we have died. */
+static void close_others(const dv_guardians *guardians) {
+    for (const dv_guardians *other = homes; other; other = other->next) {
+        if (other == guardians) continue;
+        close(other->control);
+        if (other->watch >= 0) close(other->watch);
+    }
+}
+
 static int fork_forker(dv_guardians *guardians) {
     int ends[2];
     sigset_t all, before;
@@ -70,6 +84,7 @@ static int fork_forker(dv_guardians *guardians) {
     if (guardians->forker == 0) {
         close(ends[0]);
         if (guardians->watch >= 0) close(guardians->watch);
+        close_others(guardians);
         config.control = ends[1];
         dv_forker_run(&config);
     }
@@ -92,8 +107,12 @@ int dv_guardians_open(dv_guardians **out) {
     guardians->page = page == MAP_FAILED ? NULL : page;
     int outcome = guardians->page ? fork_forker(guardians) : -1;
     if (outcome == 0) prctl(PR_SET_CHILD_SUBREAPER, 1);
-    if (outcome == 0) *out = guardians;
-    else dv_guardians_close(guardians);
+    if (outcome == 0) {
+        guardians->next = homes;
+        homes = *out = guardians;
+    } else {
+        dv_guardians_close(guardians);
+    }
     return outcome;
 }
 
@@ -109,6 +128,9 @@ void dv_guardians_set_deadline(dv_guardians *guardians, int64_t deadline_ms) {
 void dv_guardians_close(dv_guardians *guardians) {
     if (!guardians) return;
     int error = errno;
+    dv_guardians **place = &homes;
+    while (*place && *place != guardians) place = &(*place)->next;
+    if (*place) *place = guardians->next;
     if (guardians->control >= 0) close(guardians->control);
     if (guardians->watch >= 0) close(guardians->watch);
     /* It ends when it may; nobody waits for that. */
@@ -172,14 +194,29 @@ int dv_guardian_fd(const dv_guardian *guardian) {
     return guardian->ended ? -1 : guardian->socket;
 }
 
-/* Kills all that comes from us but for guardians that live, with what they guard. One that has not told of its start is
- * not known: it dies, too, which is safe. So does a forker: while it has not ended, its children are not ours. */
-static void sweep(const dv_guardians *guardians) {
-    pid_t *spared = calloc(guardians->count + 1, sizeof *spared);
-    dv_descent strays = {.spared = spared};
-    for (const dv_guardian *g = guardians->first; g && spared; g = g->next) {
-        if (!g->ended && g->process > 1) spared[strays.spared_count++] = g->process;
+/* Returns the guardians that live, and forkers other than that of `swept`: malloc'ed, or NULL. */
+static pid_t *list_spared(const dv_guardians *swept, size_t *count) {
+    size_t room = 1;
+    for (const dv_guardians *one = homes; one; one = one->next) room += one->count + 1;
+    pid_t *spared = calloc(room, sizeof *spared);
+    *count = 0;
+    for (const dv_guardians *one = homes; one && spared; one = one->next) {
+        if (one != swept) spared[(*count)++] = one->forker;
+        for (const dv_guardian *g = one->first; g; g = g->next) {
+            if (!g->ended && g->process > 1) spared[(*count)++] = g->process;
+        }
     }
+    assert(!spared || *count < room);
+    return spared;
+}
+
+/* Kills all that comes from us but for guardians that live, with what they guard, and but for other forkers. One that
+ * has not told of its start is not known: it dies, too, which is safe. So does the forker: while it has not ended, its
+ * children are not ours. */
+static void sweep(const dv_guardians *guardians) {
+    dv_descent strays = {0};
+    pid_t *spared = list_spared(guardians, &strays.spared_count);
+    strays.spared = spared;
     for (int i = 0; i < DIED_SWEEPS && !dv_descendants_are_gone(&strays); i++) {
         dv_descendants_signal(&strays, SIGKILL);
         usleep(DIED_SWEEP_US);

@@ -92,9 +92,9 @@ static void print(dv_ledger *ledger, const dv_line *line) {
 
 void dv_ledger_child(dv_ledger *ledger, const dv_child_event *event) {
     if (ledger->output->ended) return;
-    write_out(ledger, ledger->json     ? dv_line_child_json(event, ledger->timestamps)
+    write_out(ledger, ledger->json     ? dv_line_child_json(ledger, event)
                       : ledger->fields ? dv_line_child_log(event)
-                                       : dv_line_child_readable(event, ledger->timestamps));
+                                       : dv_line_child_readable(ledger, event));
 }
 
 /* Returns whether a plan is why items are lost: those were to be prepared, and are not needed after all. */

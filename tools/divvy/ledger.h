@@ -25,8 +25,9 @@ typedef struct {
     bool json;
     bool fields; /* as lines of the log */
     bool timestamps;
-    bool rejoins;    /* a lost session is not the end */
-    dv_owned *owned; /* what may be worked on, sorted bytewise; any items, for the set that is divided can change */
+    const char *member; /* shown in each line, where a process has several; NULL: not shown */
+    bool rejoins;       /* a lost session is not the end */
+    dv_owned *owned;    /* what may be worked on, sorted bytewise; any items, for the set that is divided can change */
     size_t owned_count, owned_room;
     divvy_partition_state state;
     uint64_t generation;

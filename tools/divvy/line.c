@@ -80,13 +80,18 @@ static bool add_handover(cJSON *to, const dv_line *line) {
            (line->prepare.count == 0 || add_names(to, "prepare", line->prepare));
 }
 
+/* Adds the end that all lines have. */
+static bool add_end(cJSON *to, const dv_ledger *ledger) {
+    return (!ledger->timestamps || add_time(to)) && (!ledger->member || add_text(to, "member", ledger->member));
+}
+
 static bool fill(cJSON *json, const dv_ledger *ledger, const dv_line *line) {
     return add(json, "event", cJSON_CreateString(line->event)) &&
            add(json, "state", cJSON_CreateString(divvy_partition_state_name(ledger->state))) &&
            add(json, "generation", cJSON_CreateNumber((double)ledger->generation)) &&
            add_names(json, "gained", line->gained) && add_names(json, "revoked", line->revoked) &&
            add_names(json, "lost", line->lost) && add_owned(json, ledger) && add_handover(json, line) &&
-           (!line->reason || add_text(json, "reason", line->reason)) && (!ledger->timestamps || add_time(json));
+           (!line->reason || add_text(json, "reason", line->reason)) && add_end(json, ledger);
 }
 
 /* `json` with a newline; it is deleted. */
@@ -116,7 +121,7 @@ bool dv_line_child_has_status(const dv_child_event *event) {
     return event->kind == DV_CHILD_EXITED || event->kind == DV_CHILD_FINISHED || event->kind == DV_CHILD_ENDED;
 }
 
-static bool fill_child(cJSON *json, const dv_child_event *event, bool timestamps) {
+static bool fill_child(cJSON *json, const dv_ledger *ledger, const dv_child_event *event) {
     char token[32];
     snprintf(token, sizeof token, "%" PRId64, event->token);
     return add(json, "event", cJSON_CreateString("child")) &&
@@ -126,12 +131,12 @@ static bool fill_child(cJSON *json, const dv_child_event *event, bool timestamps
            (!dv_line_child_has_status(event) || add(json, "status", cJSON_CreateNumber(event->status))) &&
            (!event->reason || add_text(json, "reason", event->reason)) &&
            (event->restart_ms < 0 || add(json, "restart_ms", cJSON_CreateNumber((double)event->restart_ms))) &&
-           (!timestamps || add_time(json));
+           add_end(json, ledger);
 }
 
-char *dv_line_child_json(const dv_child_event *event, bool timestamps) {
+char *dv_line_child_json(const dv_ledger *ledger, const dv_child_event *event) {
     cJSON *json = cJSON_CreateObject();
-    return print_json(json, json && fill_child(json, event, timestamps));
+    return print_json(json, json && fill_child(json, ledger, event));
 }
 
 /* ---- for people ---- */
@@ -176,6 +181,14 @@ static void print_time(FILE *to) {
     fprintf(to, "%s.%03ld  ", text, now.tv_nsec / 1000000);
 }
 
+/* Begins a line: the time and the member, where these are shown. */
+static void print_head(FILE *to, const dv_ledger *ledger) {
+    char *member = ledger->member ? dv_text_readable(ledger->member) : NULL;
+    if (ledger->timestamps) print_time(to);
+    if (member) fprintf(to, "%s  ", member);
+    free(member);
+}
+
 /* Returns whether a member has ended in good order. Its state is kazoo's FAILURE, which people would misread. */
 static bool has_finished(const dv_line *line) {
     return line->reason && strcmp(line->reason, "finished") == 0;
@@ -186,7 +199,7 @@ char *dv_line_readable(const dv_ledger *ledger, const dv_line *line) {
     size_t bytes = 0;
     FILE *to = open_memstream(&text, &bytes);
     if (!to) return NULL;
-    if (ledger->timestamps) print_time(to);
+    print_head(to, ledger);
     fprintf(to, "%-10s", has_finished(line) ? "FINISHED" : divvy_partition_state_name(ledger->state));
     bool complete = print_changes(to, line) && print_owned(to, ledger);
     char *reason = line->reason && !has_finished(line) ? dv_text_readable(line->reason) : NULL;
@@ -201,12 +214,12 @@ char *dv_line_readable(const dv_ledger *ledger, const dv_line *line) {
     return text;
 }
 
-char *dv_line_child_readable(const dv_child_event *event, bool timestamps) {
+char *dv_line_child_readable(const dv_ledger *ledger, const dv_child_event *event) {
     char *text = NULL, *item = dv_text_readable(event->item);
     size_t bytes = 0;
     FILE *to = item ? open_memstream(&text, &bytes) : NULL;
     if (to) {
-        if (timestamps) print_time(to);
+        print_head(to, ledger);
         fprintf(to, "%-10s  %s", child_words[event->kind], item);
         if (event->token) fprintf(to, "  token %" PRId64, event->token);
         if (event->pid) fprintf(to, "  pid %d", (int)event->pid);

@@ -18,20 +18,22 @@ typedef struct {
 } dv_line;
 
 /* {"event":..,"state":..,"generation":N,"gained":[..],"revoked":[..],"lost":[..],"owned":[..],"tokens":{..}} and a
- * newline. The keys are always there, in this order; then "leaving", "staying", "prepare", "reason" and "time_ms" where
- * they apply. Names that are not UTF-8 are percent-encoded. Returns memory to free(), NULL when there is none. */
+ * newline. The keys are always there, in this order; then "leaving", "staying", "prepare", "reason", "time_ms" and
+ * "member" where they apply. Names that are not UTF-8 are percent-encoded. Returns memory to free(), NULL when there is
+ * none. */
 char *dv_line_json(const dv_ledger *ledger, const dv_line *line);
 
-/* "ACQUIRED    owned 2: a, b" or "ALLOCATING  gained 1: b  owned 2: a, b" and a newline. Returns likewise. */
+/* "ACQUIRED    owned 2: a, b" or "ALLOCATING  gained 1: b  owned 2: a, b" and a newline, with the member in front
+ * where the ledger names one. Returns likewise. */
 char *dv_line_readable(const dv_ledger *ledger, const dv_line *line);
 
-/* {"event":"child","child":..,"item":..} and, where they apply, "token", "pid", "status", "reason", "restart_ms" and
- * "time_ms". "child" is started, standby, ready, begun, exited, finished, ended or failed, see dv_child_kind. Only a
- * standby has no token. Returns likewise. */
-char *dv_line_child_json(const dv_child_event *event, bool timestamps);
+/* {"event":"child","child":..,"item":..} and, where they apply, "token", "pid", "status", "reason", "restart_ms",
+ * "time_ms" and "member". "child" is started, standby, ready, begun, exited, finished, ended or failed, see
+ * dv_child_kind. Only a standby has no token. Returns likewise. */
+char *dv_line_child_json(const dv_ledger *ledger, const dv_child_event *event);
 
 /* "started     a  token 7  pid 9" or "exited      a  status 1  next start in 100 ms". Returns likewise. */
-char *dv_line_child_readable(const dv_child_event *event, bool timestamps);
+char *dv_line_child_readable(const dv_ledger *ledger, const dv_child_event *event);
 
 /* Returns the word that "child" has; and whether the event has a "status". */
 const char *dv_line_child_word(const dv_child_event *event);

@@ -36,6 +36,8 @@ static struct {
     size_t count;
 } the_log = {.level = DIVVY_LOG_INFO};
 
+static _Thread_local const char *about; /* a member; NULL: no one in particular */
+
 /* ---- what is wanted ---- */
 
 /* Sets *value where the environment has a word of the list. Returns 0, or -1 when it was told that it has another. */
@@ -80,6 +82,10 @@ void dv_log_field(const char *key, const char *value) {
     if (the_log.count == FIELDS_MAX) return;
     the_log.keys[the_log.count] = key;
     the_log.values[the_log.count++] = value;
+}
+
+void dv_log_about(const char *member) {
+    about = member;
 }
 
 bool dv_log_takes(int level) {
@@ -141,13 +147,15 @@ void dv_log_begin(FILE *to, int level) {
     if (!the_log.is_journal) put_time(to);
     fprintf(to, "level=%s", level_name(level));
     for (size_t i = 0; i < the_log.count; i++) dv_log_put(to, the_log.keys[i], the_log.values[i]);
+    if (about) dv_log_put(to, "member", about);
 }
 
 static void put_text(FILE *to, int level, const char *message, const char *hint) {
-    char *readable = dv_text_readable(message);
+    char *readable = dv_text_readable(message), *who = about ? dv_text_readable(about) : NULL;
     put_priority(to, level);
-    fprintf(to, "divvy: %s%s", readable ? readable : message, hint);
+    fprintf(to, "divvy: %s%s%s%s", who ? who : "", who ? ": " : "", readable ? readable : message, hint);
     free(readable);
+    free(who);
 }
 
 static void put_fields(FILE *to, int level, const char *message, const char *hint, const char *key, const char *value) {

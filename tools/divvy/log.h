@@ -15,6 +15,10 @@ int dv_log_open(void);
 /* Adds a field to all lines to come; both strings outlive the process. There is room for four. */
 void dv_log_field(const char *key, const char *value);
 
+/* Says which member the lines of this thread are about, for processes that have several: a field `member`, or in front
+ * of the message. The string lives until the next call. NULL: none. */
+void dv_log_about(const char *member);
+
 /* Returns whether lines of this level are wanted: one of DIVVY_LOG_ERROR to DIVVY_LOG_DEBUG, which is 4. */
 bool dv_log_takes(int level);
 

@@ -11,6 +11,7 @@
 #include "command.h"
 #include "items_options.h"
 #include "partition_extras.h"
+#include "partition_sessions.h"
 #include "supervise_child.h"
 
 enum { DAY_MS = 24 * 3600 * 1000, DRAIN_MS = 10000, HANDOVER_MS = 30000, MOVES_MAX = 10000, MEMBERS_MAX = 10000 };
@@ -57,6 +58,9 @@ static const dv_option table[] = {
     DV_ITEMS_OPTION_ZNODE(dv_partition_options, items_znode),
     TEXTS("item", "ITEM", items, "an item; repeat the option for each item"),
     TEXT("identifier", "ID", identifier, "the name of this member (default: host-pid-number)"),
+    NUMBER("sessions", sessions, 1, DV_SESSIONS_MAX,
+           "be N members of the pool, each with a session and an even part of the weight:\n"
+           "for a share that does not fit one session, of some 13,000 items (default: 1)"),
     DURATION("time-boundary", time_boundary_ms, 0, DAY_MS,
              "how long the members must stay the same before a change counts\n"
              "(default: 1s)"),
@@ -195,6 +199,10 @@ void dv_partition_print_help(void) {
            "likewise, and a list that fails or is empty changes nothing. There SIGHUP has divvy look\n"
            "at once. With --item, SIGHUP makes divvy leave the pool.\n"
            "\n"
+           "A share of more than some 13,000 items does not fit one session (man divvy says why). With\n"
+           "--sessions N divvy is N members in one process, ID-1 to ID-N, which share the weight and\n"
+           "the cap. Each line names its member. They end together, when one of them fails, too.\n"
+           "\n"
            "--rejoin-delay, --weight, --zone, --tags, --cap, --min-members, --max-moves, --balance,\n"
            "--load-command, --quarantine, --handover-timeout and --standby have an effect in such a\n"
            "pool only.\n"
@@ -255,6 +263,7 @@ static const char *missing(dv_partition_options *options) {
         return "--failover-delay is for a command, which stands behind --";
     if (!options->arguments && options->restart >= 0) return "--restart is for a command, which stands behind --";
     wrong = dv_partition_extras_wrong(options);
+    if (!wrong) wrong = dv_partition_sessions_wrong(options);
     if (wrong) return wrong;
     return options->standby ? no_standby(options) : stray(options);
 }
@@ -299,6 +308,7 @@ static void set_defaults(dv_partition_options *options) {
         .prepare_timeout_ms = -1,
         .mode = DIVVY_INCREMENTAL,
         .assign = DIVVY_ASSIGN_AUTO,
+        .sessions = 1,
         .weight = 1000,
         .load_interval_ms = -1,
         .min_members_wait_ms = -1,

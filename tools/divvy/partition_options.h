@@ -10,6 +10,9 @@
 #include "item_list.h"
 #include "options.h"
 
+/* The most sessions of a process. */
+enum { DV_SESSIONS_MAX = 64 };
+
 /* By what --balance measures loads. */
 enum { DV_BALANCE_NONE, DV_BALANCE_CPU };
 
@@ -20,6 +23,7 @@ typedef struct {
     int64_t items_interval_ms; /* of items_command */
     dv_texts items;
     const char *identifier; /* NULL: one is made up */
+    int64_t sessions;       /* how many members the process has: 1 to DV_SESSIONS_MAX */
     int64_t time_boundary_ms;
     int64_t leave_boundary_ms;   /* -1: as time_boundary_ms */
     int64_t allocate_timeout_ms; /* 0: none */
