@@ -104,3 +104,52 @@ def share_commands(lines, moves):
 def write_shares(name, lines, moves):
     """lines: {member: [(minute, share), ...]}; moves: the minutes in which items have moved."""
     write_svg(name, (WIDTH, 2 * HEIGHT), share_commands(lines, moves))
+
+
+def rates(samples, key, scale=1):
+    """What grew, a second: [(x, y), ...]."""
+    return [(b["at"], (b[key] - a[key]) / (b["at"] - a["at"]) * scale) for a, b in zip(samples, samples[1:])]
+
+
+def pool_commands(pools):
+    """pools: [(title, {"samples", ...}, changes), ...]: a column for each, of what is used over time."""
+    yield "set multiplot layout %d,%d columnsfirst" % (len(POOL_ROWS), len(pools))
+    yield "set grid ytics\nset lmargin 8\nset rmargin 2\nset tics font ',8'"
+    yield "set key at graph 1,1.25 right top horizontal noenhanced samplen 1"
+    for p, (title, pool, changes) in enumerate(pools):
+        samples = pool["samples"]
+        yield "unset arrow\nunset label"
+        for change in changes:
+            x = change["began_at"]
+            yield "set arrow from %g, graph 0 to %g, graph 1 nohead linecolor rgb '#bbbbbb'" % (x, x)
+        for r, (name, curves) in enumerate(POOL_ROWS):
+            for number, change in enumerate(changes):
+                yield "set label %d '%s' at %g, graph 1.05 left font ',8'" % (
+                    number + 1, change["change"] if r == 0 else "", change["began_at"])
+            head = "%s, %d x %d: " % (title, pool["members"], pool["items"])
+            yield "set title '%s%s' offset 0,%g font ',10' noenhanced" % (
+                head if r == 0 else "", name, 0.8 if r == 0 else 0)
+            yield "set xlabel '%s'" % ("seconds" if r == len(POOL_ROWS) - 1 else "")
+            yield "set yrange [0:*]\nset xrange [0:%g]" % max(samples[-1]["at"], 1)
+            plots = []
+            for c, (label, colour, points) in enumerate(curves):
+                block_name = "P%dR%dC%d" % (p, r, c)
+                yield from block(block_name, points(samples))
+                plots.append("$%s using 1:2 with lines linewidth 1.4 linecolor rgb '%s' title '%s'" % (
+                    block_name, colour, label))
+            yield "plot " + ", ".join(plots)
+
+
+POOL_ROWS = (
+    ("items worked on", (("", DONE, lambda s: [(x["at"], x["working"]) for x in s]),)),
+    ("cores in use", (("members", DONE, lambda s: rates(s, "member_cpu_s")),
+                      ("servers", UNDONE, lambda s: rates(s, "server_cpu_s")))),
+    ("MB/s", (("from servers", DONE, lambda s: rates(s, "server_sent", 1e-6)),
+              ("to servers", UNDONE, lambda s: rates(s, "server_received", 1e-6)))),
+    ("resident memory, MB", (("members", DONE, lambda s: [(x["at"], x["member_kib"] / 1024) for x in s]),
+                             ("servers", UNDONE, lambda s: [(x["at"], x["server_kib"] / 1024) for x in s]))))
+
+
+def write_pools(name, pools):
+    """Draws pools over time, one beside the other."""
+    write_svg(name, (max(WIDTH, 460 * len(pools)), 170 * len(POOL_ROWS)), pool_commands(pools))

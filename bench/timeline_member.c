@@ -1,11 +1,12 @@
-/* A member of a pool that says what it owns, when: one of timeline.py's, and of death_watch.py's.
+/* A member of a pool that says what it owns, when: one of timeline.py's, of pool.py's, and of death_watch.py's.
  * SPDX-License-Identifier: Apache-2.0
  *
  * Lines on stdout: the monotonic clock in seconds, then `+`, `-` or `?`, then the numbers of the items that it owns
  * from now on, has no more to do with, or prepares for; or `acquired`, `release`. Told to prepare for an item, it says
  * so to the library when the warm-up is over. It ends by SIGTERM: it gives its items up, and its place in the party;
  * by SIGUSR1: it leaves, with standby while work goes on; and when another process takes its place. As "mortal" it is
- * no static member, so that nobody waits for its return; as "watched" it has a death watch besides. */
+ * no static member, so that nobody waits for its return; as "watched" it has a death watch besides. As "pool" it is
+ * "standby" with a death watch, and its items wait for its return for a short time only. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -22,8 +23,11 @@ enum {
     ITEM_BYTES = 16,
     END_TIMEOUT_MS = 60000,
     REJOIN_DELAY_MS = 60000,
+    POOL_REJOIN_DELAY_MS = 5000,
+    TICK_MS = 100, /* as tools/zookeeper-local has it */
     PREPARE_TIMEOUT_MS = 20000,
-    LOOK_MS = 5
+    LOOK_MS = 5,
+    POOL_LOOK_MS = 100
 };
 
 #define ITEM_PREFIX "item-"
@@ -34,8 +38,9 @@ typedef struct {
     double prepared_at; /* when its warm-up is over; 0: none goes on */
 } work;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards `works` */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards `works` and `preparing_max` */
 static work *works;
+static size_t preparing_max; /* at most so many of them have a warm-up that goes on */
 static size_t work_count;
 static double warm_up_s;
 static volatile sig_atomic_t ending;
@@ -63,6 +68,7 @@ static void tell(char sign, const char *const *items, size_t count) {
         if (w->told == sign) continue;
         w->told = sign;
         w->prepared_at = sign == '?' ? now + warm_up_s : 0;
+        preparing_max += sign == '?';
         if (!any) printf("%.6f %c", now, sign);
         any = true;
         printf(" %lu", number);
@@ -102,11 +108,12 @@ static const char **make_items(void) {
 }
 
 static bool set_peer(divvy_partitioner_config *config, const char *peer) {
-    bool standby = strcmp(peer, "standby") == 0, eager = strcmp(peer, "eager") == 0;
+    bool pool = strcmp(peer, "pool") == 0;
+    bool standby = pool || strcmp(peer, "standby") == 0, eager = strcmp(peer, "eager") == 0;
     bool returns = standby || strcmp(peer, "divvy") == 0;
     config->mode = eager ? DIVVY_EAGER : DIVVY_INCREMENTAL;
     config->static_membership = returns;
-    config->rejoin_delay_ms = returns ? REJOIN_DELAY_MS : 0;
+    if (returns) config->rejoin_delay_ms = pool ? POOL_REJOIN_DELAY_MS : REJOIN_DELAY_MS;
     config->prepare_timeout_ms = standby ? PREPARE_TIMEOUT_MS : 0;
     if (!standby) config->handover_timeout_ms = 0;
     return returns || eager || strcmp(peer, "mortal") == 0 || strcmp(peer, "watched") == 0;
@@ -115,10 +122,15 @@ static bool set_peer(divvy_partitioner_config *config, const char *peer) {
 /* Says of each item whose warm-up is over that it is prepared for. */
 static void say_prepared(divvy_partitioner *p) {
     double now = now_s();
-    for (size_t i = 0; i < work_count; i++) {
+    pthread_mutex_lock(&mutex);
+    bool none = preparing_max == 0;
+    preparing_max = 0;
+    pthread_mutex_unlock(&mutex);
+    for (size_t i = 0; i < work_count && !none; i++) {
         pthread_mutex_lock(&mutex);
         bool over = works[i].prepared_at > 0 && works[i].prepared_at <= now;
         if (over) works[i].prepared_at = 0;
+        preparing_max += works[i].prepared_at > 0;
         pthread_mutex_unlock(&mutex);
         if (over) divvy_partitioner_prepared(p, works[i].name);
     }
@@ -134,8 +146,8 @@ static bool is_replaced(divvy_partitioner *p) {
 }
 
 /* Works until a signal comes, and returns it; SIGTERM when another process has come in this one's place. */
-static int run(divvy_partitioner *p, const sigset_t *ends) {
-    static const struct timespec look = {.tv_nsec = LOOK_MS * 1000000L};
+static int run(divvy_partitioner *p, const sigset_t *ends, long look_ms) {
+    const struct timespec look = {.tv_nsec = look_ms * 1000000L};
     int signal_number;
     while ((signal_number = sigtimedwait(ends, NULL, &look)) < 0) {
         say_prepared(p);
@@ -149,7 +161,7 @@ int main(int argc, char **argv) {
     long count = argc == 9 ? strtol(argv[4], NULL, 10) : 0;
     if (count < 1 || count > ITEMS_MAX || !set_peer(&config, argv[8])) {
         fputs("usage: bench_timeline_member HOSTS PATH IDENTIFIER ITEMS BOUNDARY_MS SESSION_TIMEOUT_MS WARM_UP_MS "
-              "standby|divvy|eager|mortal|watched\n",
+              "standby|divvy|eager|mortal|watched|pool\n",
               stderr);
         return 2;
     }
@@ -163,8 +175,9 @@ int main(int argc, char **argv) {
     divvy_client_config client_config = DIVVY_CLIENT_CONFIG_INIT;
     client_config.hosts = argv[1];
     client_config.session_timeout_ms = strtol(argv[6], NULL, 10);
-    client_config.ensemble_tick_ms = 100; /* as tools/zookeeper-local has it */
-    client_config.death_watch = strcmp(argv[8], "watched") == 0;
+    const char *tick_ms = getenv("DIVVY_ENSEMBLE_TICK_MS");
+    client_config.ensemble_tick_ms = tick_ms ? strtol(tick_ms, NULL, 10) : TICK_MS;
+    client_config.death_watch = strcmp(argv[8], "watched") == 0 || strcmp(argv[8], "pool") == 0;
     if (divvy_client_open(&client, &client_config) != 0) die("client", divvy_client_error(NULL));
     work_count = (size_t)count;
     warm_up_s = (double)strtol(argv[7], NULL, 10) / 1000;
@@ -178,7 +191,7 @@ int main(int argc, char **argv) {
     divvy_partitioner *partitioner;
     if (divvy_partitioner_create(&partitioner, client, &config) != 0) die("partitioner", divvy_client_error(client));
 
-    bool leaves = run(partitioner, &ends) == SIGUSR1;
+    bool leaves = run(partitioner, &ends, strcmp(argv[8], "pool") == 0 ? POOL_LOOK_MS : LOOK_MS) == SIGUSR1;
     ending = 1;
     if (leaves) divvy_partitioner_leave(partitioner, DIVVY_LEAVE_WORKING, END_TIMEOUT_MS);
     else divvy_partitioner_finish(partitioner, END_TIMEOUT_MS);

@@ -3,16 +3,18 @@
 
 usage: kazoo_member.py HOSTS PATH IDENTIFIER ITEMS BOUNDARY_MS SESSION_TIMEOUT_MS      (needs Debian's python3-kazoo)
 
-Its lines are those of ../timeline_member.c, and it ends by SIGTERM or SIGUSR1; both are the same to it.
+Its lines are those of ../timeline_member.c, and it ends by SIGTERM or SIGUSR1; both are the same to it. It looks at its
+state every 2 ms, or as many seconds apart as $DIVVY_BENCH_LOOK_S says.
 """
 import logging
+import os
 import signal
 import sys
 import time
 
 from kazoo.client import KazooClient
 
-IDLE_S = 0.002
+LOOK_S = float(os.environ.get("DIVVY_BENCH_LOOK_S", "0.002"))
 
 logging.basicConfig(level=logging.CRITICAL)
 if len(sys.argv) != 7:
@@ -72,9 +74,9 @@ while not ending:
             share = ["%d" % int(item[len("item-"):]) for item in p]
             tell("+ " + " ".join(share))
             tell("acquired")
-        time.sleep(IDLE_S)
+        time.sleep(LOOK_S)
     elif p.allocating:
-        p.wait_for_acquire(0.01)
+        p.wait_for_acquire(max(LOOK_S, 0.01))
 give_up()
 p.finish()
 client.stop()
