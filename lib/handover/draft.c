@@ -22,9 +22,13 @@ void dv_note_draft_free(dv_note_draft *d) {
     free(d->given);
 }
 
+bool dv_note_draft_may_begin(const dv_note_draft *d, const dv_plan_set *set) {
+    return d->giving == 0 || dv_plan_set_equal(d->set, set);
+}
+
 /* The numbers are those of one set. Old entries may be dropped at any time (T5). */
 void dv_note_draft_begin(dv_note_draft *d, dv_plan_set *set) {
-    assert(d->giving == 0);
+    assert(dv_note_draft_may_begin(d, set) && d->giving + DV_NOTE_GIVES_MAX <= GIVEN_MAX);
     if (d->set && !dv_plan_set_equal(d->set, set)) d->given_count = 0;
     dv_plan_set_ref(set);
     dv_plan_set_unref(d->set);
@@ -36,7 +40,7 @@ void dv_note_draft_begin(dv_note_draft *d, dv_plan_set *set) {
 }
 
 void dv_note_draft_give(dv_note_draft *d, uint32_t item, int32_t sequence, int64_t seen) {
-    assert(d->giving < DV_NOTE_GIVES_MAX && item < d->set->count);
+    assert(d->given_count < GIVEN_MAX && item < d->set->count);
     d->given[d->given_count++] = (dv_note_given){item, sequence, seen};
     d->giving++;
 }
@@ -86,8 +90,18 @@ void dv_note_draft_sent(dv_note_draft *d, size_t members, int64_t now) {
     d->write_at = next_write_at(d, members, now);
 }
 
-void dv_note_draft_ended(dv_note_draft *d, int error, int64_t now) {
-    if (error) d->given_count -= d->giving;
-    else if (d->giving > 0) d->gave_at = now;
-    d->giving = 0;
+void dv_note_draft_take_back(dv_note_draft *d, size_t gives) {
+    assert(gives <= d->giving && d->giving <= d->given_count);
+    d->given_count -= gives;
+    d->giving -= gives;
+}
+
+void dv_note_draft_ended(dv_note_draft *d, size_t gives, int error, int64_t now) {
+    if (error) { /* Writes behind it fail as well. What one of them gives all the same is as good as left out. */
+        d->given_count -= d->giving;
+        d->giving = 0;
+        return;
+    }
+    if (gives > 0) d->gave_at = now;
+    d->giving -= gives < d->giving ? gives : d->giving;
 }

@@ -71,7 +71,8 @@ void dv_give_to(dv_item *item, const char *owner, bool party_is_older, int64_t n
 static dv_item_stage stage_of(const dv_item *item, int64_t now) {
     const struct dv_handover *h = item->partitioner->handover;
     /* T3: what is revoked while the note cannot be written would have no owner for that time, too. */
-    bool stays = may_wait(item, now) && (!is_ready(item) || h->writing || h->waiting);
+    bool is_late = h->waiting || (h->writes && !dv_handover_may_write(h));
+    bool stays = may_wait(item, now) && (!is_ready(item) || is_late);
     if (!stays) return DV_STAGE_SHOWN;
     /* A moment later it is known whether its next owner has a note; without one it is not leaving, but revoked. */
     bool announced = item->give.next && item->give.next->standing != DV_NOTE_UNREAD;
@@ -128,7 +129,7 @@ int64_t dv_give_ended_ms(void *partitioner, int64_t mzxid) {
     const divvy_partitioner *p = partitioner;
     const struct dv_handover *h = p->handover;
     int64_t last_ms = 0, own_ms;
-    if (!h || !h->note || h->writing || h->waiting) return 0;
+    if (!h || !h->note || h->writes || h->waiting) return 0;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (is_moving(dv_item_at(p, i))) return 0;
     }

@@ -1,7 +1,7 @@
 /* Our note, and the places that leave with a write of it. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules T1, T2, T5. One write is under way at a time. What it says of leaving and ready items is made
- * of the items as they are when it is sent. */
+ * docs/protocol.md, rules T1, T2, T5. Writes with which places leave follow one another without waiting. What one says
+ * of leaving and ready items is made of the items as they are when it is sent, and of the writes before it. */
 #include "partitioner/handover.h"
 
 #include <assert.h>
@@ -82,38 +82,66 @@ void dv_handover_leave(dv_item *item, dv_contender *place) {
 
 /* ---- writing ---- */
 
-static void write_note(struct dv_handover *h, int64_t now) {
-    const char *paths[DV_NOTE_GIVES_MAX];
-    size_t count = 0;
-    dv_departure **end = &h->waiting; /* behind the last that goes with this write */
-    dv_note_draft_begin(&h->draft, h->p->dealt);
-    for (; *end && count < DV_NOTE_GIVES_MAX; end = &(*end)->next) {
+static void add_write(struct dv_handover *h, dv_note_departures *w) {
+    dv_note_departures **end = &h->writes;
+    while (*end) end = &(*end)->next;
+    *end = w;
+}
+
+/* Gives what this write takes from those that wait. Returns the link behind them, and their paths. */
+static dv_departure **collect(struct dv_handover *h, const char **paths, size_t *count, size_t *gives) {
+    dv_departure **end = &h->waiting;
+    *count = *gives = 0;
+    for (; *end && *count < DV_NOTE_GIVES_MAX; end = &(*end)->next) {
         const dv_departure *d = *end;
-        paths[count++] = dv_contender_path(d->place);
-        if (d->seen && d->item->dealt)
-            dv_note_draft_give(&h->draft, d->item->number, dv_contender_sequence(d->place), d->seen);
+        paths[(*count)++] = dv_contender_path(d->place);
+        if (!d->seen || !d->item->dealt) continue;
+        dv_note_draft_give(&h->draft, d->item->number, dv_contender_sequence(d->place), d->seen);
+        (*gives)++;
     }
-    dv_departure *rest = *end;
+    return end;
+}
+
+/* Returns false when an allocation fails. */
+static bool write_note(struct dv_handover *h, int64_t now) {
+    const char *paths[DV_NOTE_GIVES_MAX];
+    size_t count;
+    dv_note_departures *w = calloc(1, sizeof *w);
+    if (!w) return false;
+    dv_note_draft_begin(&h->draft, h->p->dealt);
+    dv_departure **end = collect(h, paths, &count, &w->gives), *rest = *end;
     char *text = compose(h, rest);
     if (!text || dv_own_note_write(h->note, text, paths, count) != 0) {
+        dv_note_draft_take_back(&h->draft, w->gives);
         free(text);
-        dv_note_draft_ended(&h->draft, DIVVY_ENOMEM, now);
-        dv_client_again(h->p->object.client);
-        return;
+        free(w);
+        return false;
     }
-    h->under_way = h->waiting;
+    w->first = count > 0 ? h->waiting : NULL;
     *end = NULL;
     h->waiting = rest;
     if (!rest) h->waiting_end = &h->waiting;
-    h->writing = true;
+    add_write(h, w);
     h->dirty = false;
     dv_note_draft_sent(&h->draft, h->p->party.count, now);
+    return true;
 }
 
+bool dv_handover_may_write(const struct dv_handover *h) {
+    return h->note && dv_own_note_has_room(h->note) && dv_note_draft_may_begin(&h->draft, h->p->dealt);
+}
+
+/* T5: while places are to leave, writes follow one another, each for as many as it takes. */
 static void write_next(struct dv_handover *h, int64_t now) {
-    if (!dv_handover_can(h->p)) end_waiting(h, now);
-    else if (!h->writing && dv_own_note_is_free(h->note) && (h->waiting || (h->dirty && now >= h->draft.write_at)))
-        write_note(h, now);
+    if (!dv_handover_can(h->p)) {
+        end_waiting(h, now);
+        return;
+    }
+    bool complete = true;
+    while (complete && h->waiting && dv_handover_may_write(h)) complete = write_note(h, now);
+    bool is_due = h->dirty && now >= h->draft.write_at && !h->writes;
+    if (complete && is_due && dv_own_note_is_free(h->note)) complete = write_note(h, now);
+    if (!complete) dv_client_again(h->p->object.client);
 }
 
 /* Our node in the party is gone, or no longer ours. */
@@ -130,15 +158,14 @@ static void drop_note(divvy_partitioner *p, int64_t now) {
 static void on_wrote(void *owner, dv_own_note *note, int error, int64_t now) {
     struct dv_handover *h = owner;
     divvy_partitioner *p = h->p;
-    dv_departure *gone = h->under_way;
-    assert(h->writing);
-    h->writing = false;
+    dv_note_departures *w = h->writes;
+    h->writes = w->next;
     dv_op_begin(p); /* The last place may be the last thing that keeps the partitioner. */
-    dv_note_draft_ended(&h->draft, error, now);
+    dv_note_draft_ended(&h->draft, w->gives, error, now);
     if (error) h->dirty = true;
-    for (size_t i = 0; !error && i < dv_item_count(p); i++) dv_item_at(p, i)->noted.was_listed = false;
-    h->under_way = NULL;
-    end_departures(gone, error == 0, now);
+    for (size_t i = 0; !error && !h->writes && i < dv_item_count(p); i++) dv_item_at(p, i)->noted.was_listed = false;
+    end_departures(w->first, error == 0, now);
+    free(w);
     if (note == h->note && !dv_own_note_stands(note)) drop_note(p, now);
     dv_handover_changed(p);
     dv_op_end(p, now);
@@ -178,8 +205,8 @@ void dv_handover_named(void *partitioner, const char *node, int64_t now) {
     divvy_partitioner *p = partitioner;
     struct dv_handover *h = p->handover;
     drop_note(p, now);
-    if (h && !h->writing) dv_note_draft_begin(&h->draft, p->dealt);
-    char *text = h && !h->writing ? compose(h, h->waiting) : NULL;
+    if (h && !h->writes) dv_note_draft_begin(&h->draft, p->dealt);
+    char *text = h && !h->writes ? compose(h, h->waiting) : NULL;
     if (text && dv_own_note_make(&h->note, p->object.client, h->directory, node, text, &events, h) == 0) {
         h->notes++;
         dv_op_begin(p);
@@ -321,7 +348,7 @@ void dv_handover_stop(divvy_partitioner *p) {
 void dv_handover_free(divvy_partitioner *p) {
     struct dv_handover *h = p->handover;
     if (!h) return;
-    assert(h->notes == 0 && !h->waiting && !h->under_way && !h->go.run);
+    assert(h->notes == 0 && !h->waiting && !h->writes && !h->go.run);
     dv_timer_cancel(&h->timer);
     dv_notes_free(h->others);
     dv_note_draft_free(&h->draft);

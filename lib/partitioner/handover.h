@@ -19,6 +19,13 @@ typedef struct dv_departure {
     int64_t seen;  /* T5: gives the item; the mzxid of the note that was acted on. 0: it is only left */
 } dv_departure;
 
+/* A write of our note that is under way. */
+typedef struct dv_note_departures {
+    struct dv_note_departures *next; /* of the write behind it */
+    dv_departure *first;
+    size_t gives; /* so many of them give their items */
+} dv_note_departures;
+
 struct dv_handover {
     divvy_partitioner *p;
     char *directory;   /* P/notes */
@@ -29,10 +36,10 @@ struct dv_handover {
     size_t namesake_count;
     int64_t plan_mzxid; /* of the plan that is in force */
     dv_note_draft draft;
-    dv_departure *waiting, **waiting_end, *under_way;
-    bool writing; /* a write of this note, or of an earlier one, is under way */
-    bool dirty;   /* our note says something else than is true */
-    dv_event go;  /* posted while there may be something to write */
+    dv_departure *waiting, **waiting_end;
+    dv_note_departures *writes; /* of this note, or of an earlier one, that are under way, in their order */
+    bool dirty;                 /* our note says something else than is true */
+    dv_event go;                /* posted while there may be something to write */
     dv_timer timer;
 };
 
@@ -53,6 +60,8 @@ void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const dv_follow
 void dv_handover_changed(divvy_partitioner *p);
 /* Our note says something else than is true now; it is written when it may be. */
 void dv_handover_note_differs(divvy_partitioner *p);
+/* Returns whether our note can be written now, behind what is under way. */
+bool dv_handover_may_write(const struct dv_handover *h);
 /* The place leaves its queue, with a write of our note if that says something of it. */
 void dv_handover_leave(dv_item *item, dv_contender *place);
 /* Nothing is handed over from now on: places leave by themselves. */

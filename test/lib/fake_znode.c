@@ -115,7 +115,7 @@ bool dv_fake_is_watched(const dv_fake *fake, const char *path) {
 static void complete(dv_fake *fake, dv_fake_request *q, int error, const dv_reply *replies) {
     const dv_reply failed = {.error = error};
     settle_watch(fake, q, error);
-    if (q->is_multi) q->multi_done(q->context, error, error ? NULL : replies, error ? 0 : q->count, fake->now);
+    if (q->is_multi) q->multi_done(q->context, error, replies, replies ? q->count : 0, fake->now);
     else q->done(q->context, replies ? replies : &failed, fake->now);
     free(q->ops);
     free(q);

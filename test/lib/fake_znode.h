@@ -62,7 +62,7 @@ void dv_fake_hold_beats(dv_fake *fake, bool held);
 const dv_fake_request *dv_fake_oldest(const dv_fake *fake);
 const char *dv_fake_pending(dv_fake *fake);
 
-/* The oldest request is answered. For a multi that succeeded there is one reply for each operation. */
+/* The oldest request is answered. For a multi there is one reply for each operation; NULL: none, as it failed. */
 void dv_fake_answer(dv_fake *fake, const dv_reply *reply);
 void dv_fake_answer_multi(dv_fake *fake, int error, const dv_reply *replies);
 /* The watch that was given to a read of `path` fires; false when there is none. `armed`: only if that was answered. */

@@ -390,8 +390,10 @@ static void look(sim_member *m, sim_hand *h) {
 
 /* T5: the answer to a write that was carried out is lost with the connection. */
 static void follow_answer(sim_member *m, sim_hand *h) {
+    const dv_note_departures *writes = m->partitioner->handover->writes;
+    if (writes && writes->next) meet(m, SIM_MET_IN_A_LINE);
     if (!h->answer_due) return;
-    if (!m->partitioner->handover->writing) h->answer_due = false;
+    if (!writes) h->answer_due = false;
     else if (!dv_client_connected(m->client)) {
         meet(m, SIM_MET_ANSWER_LOST);
         h->answer_due = false;

@@ -144,6 +144,7 @@ static const char *const plan_meeting_names[SIM_PLAN_MEETINGS] = {
     [SIM_MET_PREPARED] = "an item prepared for in time",
     [SIM_MET_PREPARE_TIMEOUT] = "an item not prepared for in time",
     [SIM_MET_GIVEN] = "an item given by a note",
+    [SIM_MET_IN_A_LINE] = "two writes of a note were under way",
     [SIM_MET_BY_NUMBER] = "an item taken by its number",
     [SIM_MET_BY_LIST] = "an item taken by a list after a wait",
     [SIM_MET_OVERDUE] = "an owner whose patience ended",

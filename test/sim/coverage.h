@@ -151,7 +151,8 @@ typedef enum {
     SIM_MET_ITEM_LEAVING,     /* T1: a note says so */
     SIM_MET_PREPARED,         /* T2: its next owner entered, as the user had prepared, */
     SIM_MET_PREPARE_TIMEOUT,  /* or had not in time */
-    SIM_MET_GIVEN,            /* T5: a note says so */
+    SIM_MET_GIVEN,            /* T5: a note says so, */
+    SIM_MET_IN_A_LINE,        /* with another write of it under way */
     SIM_MET_BY_NUMBER,        /* T6: it was taken so, */
     SIM_MET_BY_LIST,          /* T6: or after a look, as the note did not give it */
     SIM_MET_OVERDUE,          /* T4: its next owner was not ready in time */

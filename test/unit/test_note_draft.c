@@ -51,7 +51,7 @@ static void give(dv_plan_set *set, uint32_t item, int error, int64_t now) {
     dv_note_draft_begin(&draft, set);
     dv_note_draft_give(&draft, item, 4, 100);
     dv_note_draft_sent(&draft, MEMBERS, now);
-    dv_note_draft_ended(&draft, error, now);
+    dv_note_draft_ended(&draft, 1, error, now);
 }
 
 static bool gives(uint32_t item) {
@@ -76,7 +76,7 @@ TEST(test_says) {
     assert_false(dv_note_gives(&note, 7, 5, 101));
     assert_false(draft.is_cut);
     dv_note_clear(&note);
-    dv_note_draft_ended(&draft, 0, 50);
+    dv_note_draft_ended(&draft, 1, 0, 50);
     assert_int_equal(draft.gave_at, 50);
 }
 
@@ -89,6 +89,35 @@ TEST(test_given) {
     assert_false(gives(2));
     give(few, 2, 0, 70);
     assert_true(gives(1) && gives(2));
+}
+
+/* T5: where several writes are under way, one that fails takes back what it gives and what those behind it give. Those
+ * before it have given. */
+TEST(test_given_in_a_line) {
+    dv_note_draft_begin(&draft, few);
+    for (uint32_t item = 1; item <= 3; item++) dv_note_draft_give(&draft, item, 4, 100);
+    dv_note_draft_give(&draft, 4, 4, 100);
+    dv_note_draft_take_back(&draft, 1); /* not sent */
+    assert_true(gives(3));
+    assert_false(gives(4));
+    dv_note_draft_ended(&draft, 1, 0, 50);
+    dv_note_draft_ended(&draft, 1, DIVVY_ECONNECTION, 60);
+    dv_note_draft_ended(&draft, 1, DIVVY_ECONNECTION, 60);
+    assert_int_equal(draft.gave_at, 50);
+    assert_true(gives(1));
+    assert_false(gives(2) || gives(3));
+}
+
+/* While a write gives something, the numbers stay those of its set. */
+TEST(test_other_set_waits) {
+    dv_plan_set *same = make_set(0, 10);
+    dv_note_draft_begin(&draft, few);
+    dv_note_draft_give(&draft, 1, 4, 100);
+    assert_true(dv_note_draft_may_begin(&draft, same));
+    assert_false(dv_note_draft_may_begin(&draft, many));
+    dv_note_draft_ended(&draft, 1, 0, 50);
+    assert_true(dv_note_draft_may_begin(&draft, many));
+    dv_plan_set_unref(same);
 }
 
 /* Numbers are those of one set: with another set what was given is forgotten. The same set again is no other. */
@@ -107,7 +136,7 @@ TEST(test_other_set) {
 TEST(test_old_ones_go) {
     for (uint32_t i = 0; i < ITEMS; i++) {
         if (i % DV_NOTE_GIVES_MAX == 0) {
-            dv_note_draft_ended(&draft, 0, 50);
+            dv_note_draft_ended(&draft, i > 0 ? DV_NOTE_GIVES_MAX : 0, 0, 50);
             dv_note_draft_begin(&draft, many);
         }
         dv_note_draft_give(&draft, i, 4, 100);
