@@ -96,6 +96,7 @@ bool dv_members_names_decide(const divvy_partitioner *p) {
 /* Takes the party that settled. Facts seen of a node hold as long as it is in the party: its name is used once (R2). */
 static bool take_party(divvy_partitioner *p, const char *const *names, size_t count) {
     dv_members party = {calloc(count + 1, sizeof *party.members), 0};
+    p->nobody_came = p->party.count > 0;
     for (size_t i = 0; party.members && i < count; i++) {
         char *node = strdup(names[i]);
         if (!node) break;
@@ -103,6 +104,7 @@ static bool take_party(divvy_partitioner *p, const char *const *names, size_t co
         const dv_member *known = find_member(&p->party, node);
         if (known && known->looked) member.kind = known->kind;
         member.looked = known && known->looked;
+        if (!known) p->nobody_came = false;
         party.members[party.count++] = member;
     }
     assert(party.count <= count);

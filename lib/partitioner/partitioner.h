@@ -154,6 +154,7 @@ struct divvy_partitioner {
     dv_members party;      /* what settled, by node; the one before while strays are looked at */
     dv_fetch *looks;       /* at those who may be strays; NULL: none is under way */
     bool party_stale;
+    bool nobody_came;                            /* the one that settled before had all of its nodes */
     int64_t party_pzxid;                         /* of what settled */
     bool kazoo_seen;                             /* a kazoo member is in the party, settled or not */
     dv_follower *follower;                       /* of the plan; NULL: we do not follow plans */

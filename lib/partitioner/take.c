@@ -105,10 +105,13 @@ bool dv_take_is_awaited(const dv_item *item) {
     return item->partitioner->handover && is_leaving_it(item);
 }
 
-/* Q11: nobody has it by the plan before, or one without a note, as those who died are. */
+/* Q11: by the plan before nobody has it, or one without a note, as those who died are. Without owners by a plan: those
+ * who had it have gone if nobody has come; eager ones have released it before anybody asks. */
 bool dv_take_is_from_nobody(const dv_item *item) {
+    const divvy_partitioner *p = item->partitioner;
     const dv_note_view *owner = item->take.owner;
-    if (!item->partitioner->handover || !item->take.since || item->life.leaving) return false;
+    if (item->life.leaving) return false;
+    if (!item->take.since) return !p->kazoo_seen && (p->nobody_came || p->config.mode == DIVVY_EAGER);
     return !owner || owner->standing == DV_NOTE_ABSENT;
 }
 

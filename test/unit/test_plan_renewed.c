@@ -69,6 +69,33 @@ static size_t count_requests_of_crash(uint32_t weight, size_t *lost) {
     return after - before;
 }
 
+/* Makes a pool of members that hand nothing over, and returns the lists that they ask for in a crash, or in a join. */
+static size_t count_lists_without_handovers(int mode, bool joins) {
+    pool l;
+    size_t lists = 0;
+    divvy_partitioner_config config;
+    pool_open(&l, ITEMS);
+    member_config(&l, &config);
+    config.mode = mode;
+    config.handover_timeout_ms = 0;
+    for (size_t n = 0; n < OLD; n++) add(&l, n, &config);
+    settle(&l);
+    for (size_t n = 1; n < OLD; n++) lists -= stats_of(&l, n).children;
+    if (joins) add(&l, OLD, &config);
+    else crash(&l, 0);
+    settle(&l);
+    for (size_t n = 1; n < (joins ? OLD + 1 : OLD); n++) lists += stats_of(&l, n).children;
+    pool_close(&l);
+    return lists;
+}
+
+/* Q11: where nothing is handed over nobody lists a queue after a crash, and eager members never do. */
+TEST(test_others_list_no_queue) {
+    assert_in_range(count_lists_without_handovers(DIVVY_INCREMENTAL, false), 1, 4 * OLD);
+    assert_in_range(count_lists_without_handovers(DIVVY_EAGER, false), 1, 4 * OLD);
+    assert_in_range(count_lists_without_handovers(DIVVY_EAGER, true), 1, 4 * OLD);
+}
+
 /* L5: what a crash costs beyond one of a member that had nothing. */
 TEST(test_crash_costs_few_requests) {
     size_t none = 1, lost = 0;
