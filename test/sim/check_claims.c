@@ -144,11 +144,12 @@ static void check_room(sim_claim *c) {
     uint64_t taken = c->count;
     for (size_t i = 0; waits && i < pool->leases.count; i++) taken += pool->leases.nodes[i].slots.count;
     bool room = waits && pool->limited && taken <= pool->limit;
-    if (!room || !c->room_since) c->room_since = w->now_ms;
+    if (!room) c->room_since = 0;
+    else if (!c->room_since) c->room_since = w->now_ms;
     const sim_script *s = w->script;
     int64_t limit_ms = 300 + 20 * s->client_delay_max_ms + 20 * s->server_delay_max_ms;
     if (s->profile != SIM_CHURN) limit_ms += c->m->client_config.session_timeout_ms + s->sync_limit_ticks * s->tick_ms;
-    if (w->now_ms - c->room_since > limit_ms)
+    if (room && w->now_ms - c->room_since > limit_ms)
         sim_violate(w, "L1", "%s has waited %lld ms for %u slots of p%zu, and there was room", c->m->name,
                     (long long)(w->now_ms - c->room_since), c->count, c->place);
 }
