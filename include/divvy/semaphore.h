@@ -5,7 +5,8 @@
  *
  * Shares its path with kazoo's Semaphore. All acquires stand in one queue, first come, first served. One transaction
  * admits the head, so that the limit is never passed. Slots have numbers from 0: two holders never have the same one at
- * the same time (kazoo's holders have none).
+ * the same time (kazoo's holders have none). An object gets the slots that it had before, where they are free. While
+ * nobody stands in the queue it gets them without entering it, in one round trip instead of two.
  *
  * The limit stands in the pool, for all to see, and all are to agree on it; divvy_semaphore_resize() changes it while
  * the pool is in use. A limit that becomes lower takes no slot from anybody: nobody is admitted until there is room
@@ -80,7 +81,7 @@ DIVVY_API void divvy_semaphore_config_init(divvy_semaphore_config *config, size_
  * there
  *   is nothing to release.
  * Thread: any. No callback runs inside this call.
- * Source: the semaphore of Consul's guide, and kazoo.recipe.lock.Semaphore; docs/protocol.md, rules E1 to E13.
+ * Source: the semaphore of Consul's guide, and kazoo.recipe.lock.Semaphore; docs/protocol.md, rules E1 to E15.
  *
  * @param out    [out] the semaphore
  * @param client need not be connected yet
@@ -227,8 +228,8 @@ DIVVY_API int divvy_semaphore_cancel(divvy_semaphore *semaphore, uint64_t attemp
 DIVVY_API int divvy_semaphore_held(const divvy_semaphore *semaphore);
 
 /**
- * Returns the fencing token of what is held: greater than that of every earlier holder of the pool's slots. It is the
- * czxid of our node. Thread: any, callbacks included.
+ * Returns the fencing token of what is held: greater than that of every earlier holder of these slots. It is the czxid
+ * of our node. Thread: any, callbacks included.
  * @return 0 when divvy_semaphore_held() says no
  */
 DIVVY_API int64_t divvy_semaphore_token(const divvy_semaphore *semaphore);

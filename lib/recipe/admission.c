@@ -152,7 +152,10 @@ static void decide_among(dv_lease *l, const char *const *leases, size_t count, i
         return;
     }
     switch (state) {
-    case DV_POOL_ROOM: admit(l, now); break;
+    case DV_POOL_ROOM:
+        dv_shortcut_prefer(l, leases, count);
+        admit(l, now);
+        break;
     case DV_POOL_FULL: wait_for_room(l, now); break;
     case DV_POOL_OUT_OF_MEMORY: dv_node_fail(&l->node, DIVVY_ENOMEM, now); break;
     }
@@ -284,6 +287,7 @@ void dv_admission_read(dv_lease *l, bool only_list, int64_t now) {
 static void take(dv_lease *l, int64_t czxid, int64_t now) {
     assert(l->applied && l->place_over); /* E6: the transaction has deleted our place */
     l->token = czxid;
+    dv_shortcut_learn(l->pool, l);
     dv_lease_hold(l, now);
 }
 

@@ -197,28 +197,39 @@ static size_t node_cost(const dv_pool *pool) {
     return dv_path_cost(pool->path) + DV_GUID_BYTES + (pool->count > 1 ? DV_SLOT_TAGS_BYTES : SLASH_AND_FEW_TAGS_BYTES);
 }
 
-int dv_lease_enter(dv_ticket *ticket, dv_pool *pool, bool ensure) {
-    static const dv_node_kind kind = {.found = dv_admission_found,
+static const dv_node_kind of_queue = {.found = dv_admission_found,
                                       .not_found = dv_admission_not_found,
                                       .missing = on_missing,
                                       .hear = hear,
                                       .leaving = on_leaving,
                                       .failed = on_failed,
                                       .gone = on_gone};
+static const dv_node_kind of_shortcut = {.found = dv_shortcut_found,
+                                         .not_found = dv_shortcut_not_found,
+                                         .missing = on_missing,
+                                         .hear = hear,
+                                         .leaving = on_leaving,
+                                         .failed = on_failed,
+                                         .gone = on_gone};
+
+int dv_lease_enter(dv_ticket *ticket, dv_pool *pool, bool ensure) {
+    bool at_once = !ensure && !ticket->acquisition->acquire->is_try && dv_shortcut_is_open(pool); /* E14 */
     dv_lease *l = calloc(1, sizeof *l);
     if (!l) return DIVVY_ENOMEM;
     *l = (dv_lease){.ticket = ticket, .pool = pool};
-    l->node = (dv_node){
-        .client = ticket->acquisition->object.client, .kind = &kind, .directory = pool->path, .suffix = l->tags};
+    l->node = (dv_node){.client = ticket->acquisition->object.client,
+                        .kind = at_once ? &of_shortcut : &of_queue,
+                        .directory = pool->path,
+                        .suffix = l->tags};
     /* The place's watch too: reserved in two steps, the first would be given back and found free without end. */
-    size_t watch_cost = 2 * dv_path_cost(pool->path) + place_cost(pool);
+    size_t watch_cost = at_once ? 0 : 2 * dv_path_cost(pool->path) + place_cost(pool);
     l->record = dv_record_print(pool->identifier, pool->count);
     int error = l->record ? dv_node_open(&l->node, node_cost(pool), watch_cost) : DIVVY_ENOMEM;
     if (error) {
         free_lease(l);
         return error;
     }
-    error = ensure ? ensure_paths(l) : queue_up(l);
+    error = ensure ? ensure_paths(l) : at_once ? dv_shortcut_take(l) : queue_up(l);
     if (error) {
         dv_node_close(&l->node);
         free_lease(l);

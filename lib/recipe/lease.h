@@ -1,7 +1,8 @@
 /* Lease: some slots of a semaphore's pool, from the queue for them to their end. SPDX-License-Identifier: Apache-2.0
  *
  * One lease belongs to one ticket and one session. lease.c brings it to the queue's head and holds what it was given;
- * admission.c reads the pool, waits for room, and takes it. docs/protocol.md, rules E1 to E7, Q6 and K6. */
+ * admission.c reads the pool, waits for room, and takes it; shortcut.c takes it without the queue. docs/protocol.md,
+ * rules E1 to E7, E14, E15, Q6 and K6. */
 #ifndef DV_LEASE_H
 #define DV_LEASE_H
 
@@ -10,6 +11,14 @@
 #include "recipe/judged.h"
 #include "recipe/node.h"
 #include "recipe/slots.h"
+
+/* The knowledge that an acquire leaves for the next one of its object: docs/protocol.md, E15. */
+typedef struct {
+    dv_slots slots;     /* that it had; none at first */
+    uint32_t limit;     /* that it went by */
+    unsigned confirmed; /* so many acquires in a row, in the queue, it would have served */
+    unsigned misses;    /* in a row, as far as they matter */
+} dv_shortcut;
 
 /* The settings that all leases of one semaphore object go by. They outlive the leases. */
 typedef struct {
@@ -20,6 +29,7 @@ typedef struct {
     int policy;  /* DIVVY_LIMIT_* */
     bool agreed; /* E3: the pool's limit was ours once; from then on it may change */
     dv_judged judged;
+    dv_shortcut shortcut;
 } dv_pool;
 
 /* While its node is unmade. */
@@ -57,7 +67,12 @@ typedef struct {
     dv_watch data_watch, list_watch;
     dv_timer doubt_timer;
 
-    dv_slots slots; /* that the transaction takes */
+    bool queue_seen;  /* by one that takes the shortcut, which has no place: it was empty */
+    bool missed;      /* something is in the way of the shortcut */
+    int64_t set_zxid; /* when the pool was set last, as far as it has read */
+    bool confirms;    /* the shortcut would have served one that is in the queue */
+
+    dv_slots slots; /* that it takes */
     char tags[DV_SLOT_TAGS_BYTES];
     bool applied;  /* it is certain that it was carried out */
     int64_t token; /* the czxid of our node, which grows from one admission to the next */
@@ -93,5 +108,19 @@ void dv_admission_unwatch(dv_lease *lease);
 /* The fate of a transaction whose reply was lost. */
 void dv_admission_found(dv_node *node, int64_t czxid, int64_t now);
 void dv_admission_not_found(dv_node *node, int64_t now);
+
+/* ---- shortcut.c ---- */
+/* Returns whether it is worth trying: the acquires before would have been served by it. */
+bool dv_shortcut_is_open(const dv_pool *pool);
+/* Makes the node of a new lease, and asks for all that says whether it counts. Returns 0 or DIVVY_ENOMEM. */
+int dv_shortcut_take(dv_lease *lease);
+/* The fate of a create whose reply was lost. */
+void dv_shortcut_found(dv_node *node, int64_t czxid, int64_t now);
+void dv_shortcut_not_found(dv_node *node, int64_t now);
+/* E4: gives one at the head the slots that its object had, where they are free beside these leases. Finds out whether
+ * the shortcut would have served it. */
+void dv_shortcut_prefer(dv_lease *lease, const char *const *leases, size_t count);
+/* Learns from one that was admitted in the queue. */
+void dv_shortcut_learn(dv_pool *pool, const dv_lease *lease);
 
 #endif

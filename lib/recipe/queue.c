@@ -41,6 +41,14 @@ const char *dv_queue_before(const dv_queue_kind *kind, const char *const *names,
     return nearest;
 }
 
+bool dv_queue_is_empty(const dv_queue_kind *kind, const char *const *names, size_t count) {
+    int32_t unused;
+    for (size_t i = 0; i < count; i++) {
+        if (has_marker(names[i], kind->blocked_by, &unused)) return false;
+    }
+    return true;
+}
+
 const char *dv_queue_find(const char *const *names, size_t count, const char *prefix) {
     size_t prefix_bytes = strlen(prefix);
     for (size_t i = 0; i < count; i++) {

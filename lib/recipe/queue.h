@@ -34,6 +34,8 @@ extern const char *const dv_election_markers[];
 /* Returns the last before us that we wait for, or NULL. `own` is our name, `own_sequence` its number. */
 const char *dv_queue_before(const dv_queue_kind *kind, const char *const *names, size_t count, const char *own,
                             int32_t own_sequence);
+/* Returns whether none of those that we would wait for stands there. */
+bool dv_queue_is_empty(const dv_queue_kind *kind, const char *const *names, size_t count);
 /* Returns the first name that begins with `prefix`, or NULL. */
 const char *dv_queue_find(const char *const *names, size_t count, const char *prefix);
 /* Takes those of `names` that contend for any lock into `out`, as long as `names`, in queue order. Returns how many. */

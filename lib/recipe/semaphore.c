@@ -1,7 +1,7 @@
 /* Semaphore: a pool of slots, held up to its limit. SPDX-License-Identifier: Apache-2.0
  *
  * An acquire takes a new lease (lease.h), a release gives it up. acquisition.c has the parts that a lock has as well.
- * docs/protocol.md, rules E1 to E13. */
+ * docs/protocol.md, rules E1 to E15. */
 #include "recipe/semaphore.h"
 
 #include <assert.h>

@@ -157,6 +157,31 @@ dv_pool_state dv_slots_choose(const char *const *names, size_t name_count, uint3
     return room ? DV_POOL_ROOM : DV_POOL_FULL;
 }
 
+static bool overlap(const dv_slots *a, const dv_slots *b) {
+    for (size_t i = 0; i < a->run_count; i++) {
+        for (size_t k = 0; k < b->run_count; k++) {
+            const dv_slot_run *one = &a->runs[i], *other = &b->runs[k];
+            if (one->first < (uint64_t)other->first + other->count && other->first < (uint64_t)one->first + one->count)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Several slots are none to kazoo, which counts a lease as one. */
+bool dv_slots_fit(const dv_slots *slots, const char *const *names, size_t count, uint32_t limit) {
+    uint64_t taken = slots->count;
+    assert(slots->run_count > 0);
+    const dv_slot_run *last = &slots->runs[slots->run_count - 1];
+    for (size_t i = 0; i < count; i++) {
+        dv_slots other;
+        bool is_ours = dv_slots_parse(names[i], &other);
+        if (is_ours ? overlap(slots, &other) : slots->count > 1) return false;
+        taken += is_ours ? other.count : 1;
+    }
+    return taken <= limit && (uint64_t)last->first + last->count <= limit;
+}
+
 /* ---- kazoo ---- */
 
 bool dv_pool_has_kazoo(const char *const *names, size_t count) {

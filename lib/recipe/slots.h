@@ -39,6 +39,9 @@ int dv_slots_at(const dv_slots *slots, uint32_t i);
 dv_pool_state dv_slots_choose(const char *const *names, size_t name_count, uint32_t limit, uint32_t count,
                               dv_slots *out);
 
+/* E14: returns whether `slots` can be held beside the leases `names`, in a pool of `limit`. */
+bool dv_slots_fit(const dv_slots *slots, const char *const *names, size_t count, uint32_t limit);
+
 bool dv_pool_has_kazoo(const char *const *names, size_t count);
 bool dv_queue_has_kazoo(const char *const *names, size_t count);
 

@@ -7,6 +7,7 @@ DIVVY_TEST_SEED=n replays the random choices; the processes' timing is their own
 """
 import json
 import os
+import random
 import re
 import sys
 import threading
@@ -130,6 +131,51 @@ def test_try_and_timeout(world):
         semaphore.close()
 
 
+# ---- the shortcut (E14) ----
+
+def test_shortcut(world):
+    """An object that has held a slot gets it again by its lease alone: nothing stands in the queue in between, and the
+    pool is not set."""
+    path, queue = "/shortcut/pool", "/shortcut/pool-__lock__"
+    both = [divvy(world, path, 2, "one"), divvy(world, path, 2, "two")]
+    for semaphore in both:
+        check(semaphore.acquire(DEADLINE_S), "a free slot was not acquired")
+    for semaphore in both:
+        semaphore.release()
+    wait_for(lambda: world.client.get_children(path) == [], "leases are left")
+    before = (world.client.exists(path).mzxid, world.client.exists(queue).cversion)
+    for slot, semaphore in enumerate(both):
+        check(semaphore.acquire(DEADLINE_S) and semaphore.slot() == slot, "the slot is %d", semaphore.slot())
+        name, = (name for name in world.client.get_children(path) if ",n=%d," % slot in name)
+        check(semaphore.token() == world.client.exists(path + "/" + name).czxid, "the token is %d", semaphore.token())
+    after = (world.client.exists(path).mzxid, world.client.exists(queue).cversion)
+    check(before == after, "pool and queue were at %s, and are at %s", before, after)
+    for semaphore in both:
+        semaphore.close()
+
+
+def test_shortcut_beside_kazoo(world):
+    """Nobody of kazoo's is overtaken by it: one that holds the last slot, and one that waits. The object gets its slot
+    behind both."""
+    path = "/shortcut/kazoo"
+    ours, holder, waiter = divvy(world, path, 1, "d"), kazoo(world, path, 1, "h"), kazoo(world, path, 1, "w")
+    check(ours.acquire(DEADLINE_S), "a free slot was not acquired")
+    ours.release()
+    check(holder.acquire(DEADLINE_S), "a slot that is free again was not acquired")
+    waits = threading.Thread(target=lambda: waiter.acquire(None))
+    waits.start()
+    wait_for(lambda: len(world.client.get_children(path + "-__lock__")) == 1, "kazoo does not wait")
+    check(not ours.acquire(0.3), "a slot was acquired that is held")
+    holder.release()
+    waits.join(DEADLINE_S)
+    check(not waits.is_alive(), "kazoo got no slot")
+    check(not ours.acquire(0.3), "a slot was acquired that is held")
+    waiter.release()
+    check(ours.acquire(DEADLINE_S), "a slot that is free again was not acquired")
+    for semaphore in (ours, holder, waiter):
+        semaphore.close()
+
+
 # ---- the limit ----
 
 def test_limit(world):
@@ -216,8 +262,46 @@ def test_contention_for_one(world):
                              for i in range(2) for kind in ("divvy", "kazoo")])
 
 
-TESTS = [test_wire, test_see_one_another, test_try_and_timeout, test_limit, test_what_kazoo_would_not_understand,
-         test_contention, test_contention_for_one]
+def test_contention_by_the_shortcut(world):
+    """Three objects of divvy for three slots, and now and then a kazoo process: the shortcut is often free, and often
+    not."""
+    path, held, errors = "/contention/shortcut", [], []
+    pool = [divvy(world, path, 3, "divvy-%d" % i) for i in range(3)] + [kazoo(world, path, 3, "kazoo")]
+
+    def work(semaphore, number, times, rest_s):
+        chance = random.Random("%d-%d" % (contention_harness.seed, number))
+        try:
+            for _ in range(times):
+                check(semaphore.acquire(None), "an acquire without end has ended")
+                begin, token, slot = time.monotonic(), semaphore.token(), semaphore.slot()
+                time.sleep(chance.uniform(0, 0.003))
+                held.append((begin, time.monotonic(), token, slot, semaphore))
+                semaphore.release()
+                time.sleep(chance.uniform(0, rest_s))
+        except Exception as error:  # pylint: disable=broad-except
+            errors.append(error)
+    threads = [threading.Thread(target=work, args=(pool[i], i, 100, 0.04)) for i in range(3)]
+    threads.append(threading.Thread(target=work, args=(pool[3], 3, 20, 0.2)))
+    for i, semaphore in enumerate(pool):
+        semaphore.identifier = str(i)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    check_limit(held, 3)
+    check_slots(held, 3)
+    in_queue = world.client.exists(path).version - 1  # Each admission in the queue sets the pool.
+    check(0 < in_queue < 300, "%d of 300 were admitted in the queue", in_queue)
+    print("    %d of 300 by the shortcut" % (300 - in_queue), flush=True)
+    for semaphore in pool:
+        semaphore.close()
+
+
+TESTS = [test_wire, test_see_one_another, test_try_and_timeout, test_shortcut, test_shortcut_beside_kazoo, test_limit,
+         test_what_kazoo_would_not_understand, test_contention, test_contention_for_one,
+         test_contention_by_the_shortcut]
 
 
 if __name__ == "__main__":

@@ -101,6 +101,7 @@ void sim_check_claim(sim_claim *c, int64_t token) {
                     sim_claim_describe(c, text, sizeof text), (long long)token, (unsigned long long)session);
         return;
     }
+    if (own->tried) sim_claim_counts(c, own);
     if (c->is_pool) check_slots(c, token, own);
     else check_lock(c, token, own);
     if (c->is_election) sim_election_check_held(c, own);

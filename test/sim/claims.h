@@ -21,6 +21,8 @@ typedef struct {
     int32_t sequence;
     bool contends, reads; /* in a queue; as a reader */
     bool numbered;        /* a lease of divvy's */
+    bool tried;           /* made by the shortcut (E14), and not believed in yet */
+    uint32_t limit;       /* the highest that was in force since, while it is so */
     dv_slots slots;       /* of a lease: kazoo's counts one */
 } sim_claim_node;
 
@@ -89,6 +91,8 @@ bool sim_claim_blocks(const sim_claim *c, const sim_claim_node *node, int32_t se
 /* Returns whether the claim is believed in, by a token that nothing excuses; *token is that. */
 bool sim_claim_believed(const sim_claim *c, int64_t *token);
 bool sim_claim_excused(const sim_claim *c, int64_t token);
+/* S9 of a lease by the shortcut: it is believed in from now on. */
+void sim_claim_counts(const sim_claim *c, const sim_claim_node *lease);
 const sim_claim_node *sim_claim_head(const sim_claim_list *list);
 
 /* ---- check_claims.c ---- */

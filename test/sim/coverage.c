@@ -78,6 +78,8 @@ static const char *const claim_meeting_names[SIM_CLAIM_MEETINGS] = {
     [SIM_MET_DIRECTORY_GONE] = "a directory that was deleted",
     [SIM_MET_KAZOO_LOCK] = "a lock held by kazoo",
     [SIM_MET_KAZOO_LEASE] = "a slot held by kazoo",
+    [SIM_MET_SHORTCUT] = "a slot by the shortcut",
+    [SIM_MET_SHORTCUT_MISSED] = "a shortcut in vain",
 };
 
 static const char *const election_meeting_names[SIM_ELECTION_MEETINGS] = {

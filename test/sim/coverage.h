@@ -80,6 +80,8 @@ typedef enum {
     SIM_MET_DIRECTORY_GONE,   /* an empty directory was deleted */
     SIM_MET_KAZOO_LOCK,       /* kazoo held one, */
     SIM_MET_KAZOO_LEASE,      /* or a slot */
+    SIM_MET_SHORTCUT,         /* a slot was had by the shortcut */
+    SIM_MET_SHORTCUT_MISSED,  /* or not */
     SIM_CLAIM_MEETINGS
 } sim_claim_meeting;
 

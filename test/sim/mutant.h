@@ -87,6 +87,13 @@
     X(admission_leaves_lease, "an acquire given up during its transaction leaves the lease behind (#429)")         \
     X(lost_admission_fails, "an admission whose reply was lost is taken for one that failed")                      \
     X(resize_unseen, "the head of a semaphore's queue is not woken by another limit")                              \
+    X(shortcut_queue_unseen, "the shortcut to a semaphore's slots is taken past those who wait")                   \
+    X(shortcut_numbers_unseen, "the shortcut counts the leases, and does not compare their slots")                 \
+    X(shortcut_set_unseen, "the shortcut does not ask whether somebody was admitted since its lease was made")     \
+    X(shortcut_limit_unread, "the shortcut takes the limit of the acquire before")                                 \
+    X(shortcut_list_first, "the shortcut lists the leases before it makes its own")                                \
+    X(shortcut_lost_is_held, "a lease by the shortcut whose reply was lost counts as soon as it is found")         \
+    X(shortcut_lease_stays, "a lease by the shortcut that does not count stays where it is")                       \
     X(numbers_end_unseen, "places near the end of the sequence numbers are taken for good (kazoo #606)")           \
     X(deletion_unseen, "that somebody deleted a held node is never found out")                                     \
     X(watches_in_two_steps, "a semaphore's watches are reserved in two steps, tried again for ever")               \

@@ -47,6 +47,7 @@ static const char *const tests[DV_MUTANT_COUNT] = {
     [DV_MUTANT_renewal_of_data] = "test_directory_with_data",
     [DV_MUTANT_renewal_in_two] = "test_directories_never_missing",
     [DV_MUTANT_orphans_listed] = "test_crash_costs_few_requests",
+    [DV_MUTANT_shortcut_set_unseen] = "test_set_in_between",
 };
 
 /* They are shown by histories with odd answers (answers.c). */
@@ -138,7 +139,7 @@ static const struct {
     [DV_MUTANT_kazoo_works_on] = {5, 0.4, SIM_OF_POOLS, "S7"},
     [DV_MUTANT_list_before_limit] = {3, 0.1, SIM_OF_LOCKS, "S9"},
     [DV_MUTANT_queue_ignored] = {3, 0.1, SIM_OF_LOCKS, "S9"},
-    [DV_MUTANT_admission_unbound] = {568, 3.0, SIM_OF_LOCKS, "S9"},
+    [DV_MUTANT_admission_unbound] = {99, 0.5, SIM_OF_LOCKS, "S9"},
     [DV_MUTANT_reader_behind_writers] = {124, 0.1, SIM_OF_LOCKS, "L1"},
     [DV_MUTANT_writer_ignores_readers] = {2, 0.1, SIM_OF_LOCKS, "S1"},
     [DV_MUTANT_herd] = {14, 0.1, SIM_OF_LOCKS, "L4"},
@@ -148,6 +149,13 @@ static const struct {
     [DV_MUTANT_resize_unseen] = {378, 6.2, SIM_OF_LOCKS, "L1"},
     [DV_MUTANT_watches_in_two_steps] = {136, 0.6, SIM_OF_LOCKS, "L1"},
     [DV_MUTANT_deletion_unseen] = {27, 2.1, SIM_OF_LOCKS, "L1"},
+    [DV_MUTANT_shortcut_queue_unseen] = {12, 0.4, SIM_OF_LOCKS, "S9"},
+    [DV_MUTANT_shortcut_numbers_unseen] = {3, 0.1, SIM_OF_LOCKS, "S9"},
+    [DV_MUTANT_shortcut_set_unseen] = {0, 0, SIM_OF_LOCKS, NULL},
+    [DV_MUTANT_shortcut_limit_unread] = {85, 4.8, SIM_OF_LOCKS, "S9"},
+    [DV_MUTANT_shortcut_list_first] = {80, 3.4, SIM_OF_LOCKS, "S9"},
+    [DV_MUTANT_shortcut_lost_is_held] = {27, 0.8, SIM_OF_LOCKS, "S9"},
+    [DV_MUTANT_shortcut_lease_stays] = {4, 0.3, SIM_OF_LOCKS, "L1"},
     [DV_MUTANT_numbers_end_unseen] = {933, 3.1, SIM_OF_LOCKS, "S2"},
     [DV_MUTANT_take_over_in_two_steps] = {2, 0.1, SIM_OF_SERVICES, "S11"},
     [DV_MUTANT_claim_by_latest] = {240, 2.2, SIM_OF_SERVICES, "S10"},

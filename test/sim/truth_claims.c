@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Held against each transaction: S1 (the node of a believed claim neither goes nor gets another before it), S9 (an
- * admission keeps within the limit at its zxid, takes numbers that are free, and is the head's), L4 (the release of
- * an exclusive lock wakes one waiter at most). */
+ * admission keeps within the limit at its zxid, takes numbers that are free, and is the head's; a lease by the shortcut
+ * when it is believed in), L4 (the release of an exclusive lock wakes one waiter at most). */
 #include "claims.h"
 
 #include <stdio.h>
@@ -103,12 +103,15 @@ static void add_node(sim_claim_list *list, sim_claim_node node) {
     list->nodes[list->count++] = node;
 }
 
-static void take_out(sim_claim_list *list, const char *name) {
+/* Returns whether it was a lease that nobody ever believed in. */
+static bool take_out(sim_claim_list *list, const char *name) {
     for (size_t i = 0; i < list->count; i++) {
         if (strncmp(list->nodes[i].name, name, sizeof list->nodes[i].name - 1) != 0) continue;
+        bool tried = list->nodes[i].tried;
         list->nodes[i] = list->nodes[--list->count];
-        return;
+        return tried;
     }
+    return false;
 }
 
 void sim_claims_truth_new(sim_world *w) {
@@ -194,25 +197,32 @@ static bool run_overlaps(const dv_slot_run *run, const dv_slots *slots) {
     return false;
 }
 
-static void check_numbers(sim_world *w, const sim_pool_truth *pool, const sim_claim_node *lease) {
+static void check_numbers(sim_world *w, const sim_pool_truth *pool, const sim_claim_node *lease, uint32_t limit) {
     for (size_t r = 0; r < lease->slots.run_count; r++) {
         const dv_slot_run *run = &lease->slots.runs[r];
-        if (run->first + run->count > pool->limit)
+        if (run->first + run->count > limit)
             sim_violate(w, "S9", "%s takes slots up to %u, and the limit is %u", lease->name,
-                        run->first + run->count - 1, pool->limit);
+                        run->first + run->count - 1, limit);
         for (size_t i = 0; i < pool->leases.count; i++) {
             const sim_claim_node *other = &pool->leases.nodes[i];
-            if (other->numbered && run_overlaps(run, &other->slots))
+            if (other != lease && other->numbered && !other->tried && run_overlaps(run, &other->slots))
                 sim_violate(w, "S9", "%s and %s have a slot in common", lease->name, other->name);
         }
     }
 }
 
+/* Counts those that are held, or will be for certain. */
+static uint64_t count_taken(const sim_pool_truth *pool) {
+    uint64_t taken = 0;
+    for (size_t i = 0; i < pool->leases.count; i++)
+        taken += pool->leases.nodes[i].tried ? 0 : pool->leases.nodes[i].slots.count;
+    return taken;
+}
+
 static void check_admitted(sim_world *w, const sim_claim_node *lease, sim_pool_truth *pool) {
     if (lease->czxid == pool->limit_zxid && pool->limit != pool->limit_before)
         sim_violate(w, "S9", "with %s the limit went from %u to %u", lease->name, pool->limit_before, pool->limit);
-    uint64_t taken = lease->slots.count;
-    for (size_t i = 0; i < pool->leases.count; i++) taken += pool->leases.nodes[i].slots.count;
+    uint64_t taken = lease->slots.count + count_taken(pool);
     if (!pool->limited) sim_violate(w, "S9", "%s was admitted to a pool without a limit", lease->name);
     if (taken > pool->limit)
         sim_violate(w, "S9", "with %s %llu slots are taken, and the limit is %u", lease->name,
@@ -221,9 +231,34 @@ static void check_admitted(sim_world *w, const sim_claim_node *lease, sim_pool_t
     if (!head || head->session != lease->session)
         sim_violate(w, "S9", "%s was admitted, and is not the head of the queue, which %s is", lease->name,
                     head ? head->name : "nobody");
-    if (lease->numbered) check_numbers(w, pool, lease);
+    if (lease->numbered) check_numbers(w, pool, lease, pool->limit);
     w->coverage->claim_meetings[SIM_MET_SCATTERED] += lease->numbered && lease->slots.run_count > 1;
     w->coverage->claim_meetings[SIM_MET_KAZOO_LEASE] += !lease->numbered;
+}
+
+/* No other transaction makes a lease of ours than that of E6, which sets the pool as well, but for the shortcut's. */
+static void admit(sim_world *w, sim_claim_node *lease, sim_pool_truth *pool) {
+    lease->tried = lease->numbered && lease->czxid != pool->limit_zxid;
+    lease->limit = pool->limit;
+    if (!lease->tried) check_admitted(w, lease, pool);
+}
+
+/* E14. The limit may have changed since the client's list. */
+void sim_claim_counts(const sim_claim *c, const sim_claim_node *lease) {
+    sim_world *w = c->m->world;
+    sim_pool_truth *pool = &w->claims_truth->pools[c->place];
+    pool->leases.nodes[lease - pool->leases.nodes].tried = false;
+    uint64_t taken = count_taken(pool);
+    if (taken > lease->limit)
+        sim_violate(w, "S9", "%s holds by %s, %llu slots are taken, and the limit was %u", c->m->name, lease->name,
+                    (unsigned long long)taken, lease->limit);
+    check_numbers(w, pool, lease, lease->limit);
+    for (size_t i = 0; i < pool->queue.count; i++) {
+        const sim_claim_node *place = &pool->queue.nodes[i];
+        if (place->contends && place->czxid < lease->czxid)
+            sim_violate(w, "S9", "%s holds by %s, which has overtaken %s", c->m->name, lease->name, place->name);
+    }
+    w->coverage->claim_meetings[SIM_MET_SHORTCUT]++;
 }
 
 /* Returns the data written just now: the ensemble's own log has them. */
@@ -244,7 +279,11 @@ static void note_limit(sim_world *w, const divvy_testing_transaction *t, sim_poo
     pool->limit_before = before;
     pool->limited = data && dv_limit_parse(data->data, data->bytes, &limit) == DV_LIMIT_SET;
     pool->limit = pool->limited ? limit : 0;
-    for (size_t i = 0; i < pool->leases.count; i++) taken += pool->leases.nodes[i].slots.count;
+    for (size_t i = 0; i < pool->leases.count; i++) {
+        sim_claim_node *lease = &pool->leases.nodes[i];
+        taken += lease->slots.count;
+        if (lease->limit < limit) lease->limit = limit;
+    }
     w->coverage->claim_meetings[SIM_MET_RAISED] += before && limit > before;
     w->coverage->claim_meetings[SIM_MET_LOWERED] += limit && limit < before;
     w->coverage->claim_meetings[SIM_MET_OVERFULL] += limit && taken > limit;
@@ -309,7 +348,7 @@ static void note_created(sim_world *w, const divvy_testing_transaction *t, sim_c
                          const char *name) {
     sim_claim_node node = make_node(t, kind, name);
     if (kind == SIM_LOCK_PATH) check_created_in_queue(w, &node, place);
-    if (kind == SIM_POOL_PATH) check_admitted(w, &node, &w->claims_truth->pools[place]);
+    if (kind == SIM_POOL_PATH) admit(w, &node, &w->claims_truth->pools[place]);
     add_node(sim_claim_list_of(w, kind, place), node);
 }
 
@@ -317,7 +356,7 @@ static void note_deleted(sim_world *w, const divvy_testing_transaction *t, sim_c
                          const char *name) {
     check_deleted(w, t, kind, place);
     if (kind == SIM_LOCK_PATH && t->session_id == t->ephemeral_owner) check_wakes(w, t, place);
-    take_out(sim_claim_list_of(w, kind, place), name);
+    if (take_out(sim_claim_list_of(w, kind, place), name)) w->coverage->claim_meetings[SIM_MET_SHORTCUT_MISSED]++;
 }
 
 static void note_directory(sim_world *w, const divvy_testing_transaction *t, sim_claim_path kind, size_t place) {

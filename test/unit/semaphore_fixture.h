@@ -28,6 +28,8 @@ typedef struct {
     bool leases; /* in the pool, not in the queue */
     dv_slots slots;
     int64_t czxid;
+    bool tried;     /* E14: a lease that does not count until its client believes in it */
+    uint32_t limit; /* the highest that was in force since it was made, while it does not */
 } node;
 
 typedef struct {
@@ -49,12 +51,15 @@ static size_t node_count, user_count;
 static int64_t last_token[SLOTS]; /* that was granted for a slot */
 static uint64_t most_taken;       /* in the step under way */
 static uint32_t limit_in_force;   /* as of the last step; 0: not set */
+static int64_t set_zxid;          /* when the pool was set last */
 static bool stepping, unseen;     /* within a step that is checked; slots were taken in one that was not */
 static bool killed;               /* a session by an administrator: what the session clock cannot know of */
 static uint64_t seed, random_state;
+static int server_release;              /* 0: the usual one */
 static int64_t client_delay_max_ms = 1; /* of messages of clients */
 static unsigned results[6];
 enum { GRANTED, TIMED_OUT, BUSY, CANCELED, LOST, TOO_MANY };
+static unsigned shortcuts; /* leases that were had so */
 
 #define CLAIM(condition, ...)                                                  \
     do {                                                                       \
@@ -80,7 +85,7 @@ static inline size_t count_nodes(bool leases) {
 
 static inline uint64_t taken_now(void) {
     uint64_t taken = 0;
-    for (size_t i = 0; i < node_count; i++) taken += nodes[i].leases ? nodes[i].slots.count : 0;
+    for (size_t i = 0; i < node_count; i++) taken += nodes[i].leases && !nodes[i].tried ? nodes[i].slots.count : 0;
     return taken;
 }
 
@@ -96,9 +101,21 @@ static inline bool overlap(const dv_slots *a, const dv_slots *b) {
 /* No slot is in two leases at a time. */
 static inline void check_slots(const node *newest) {
     for (size_t i = 0; i < node_count; i++) {
-        if (&nodes[i] != newest && nodes[i].leases)
+        if (&nodes[i] != newest && nodes[i].leases && !nodes[i].tried)
             CLAIM(!overlap(&nodes[i].slots, &newest->slots), "%s has a slot of %s", newest->path, nodes[i].path);
     }
+}
+
+/* E14: it counts from now on. Those that hold are within a limit that was in force since it was made, and nobody waits
+ * who came before it. */
+static inline void check_counts(node *n) {
+    n->tried = false;
+    shortcuts++;
+    check_slots(n);
+    CLAIM(taken_now() <= n->limit, "with %s %llu slots are taken of %u", n->path, (unsigned long long)taken_now(),
+          n->limit);
+    for (size_t i = 0; i < node_count; i++)
+        CLAIM(nodes[i].leases || nodes[i].czxid > n->czxid, "%s has overtaken %s", n->path, nodes[i].path);
 }
 
 /* Checks that a user that believes to hold has its node, at every moment. */
@@ -106,7 +123,11 @@ static inline void check_belief(void) {
     for (size_t i = 0; i < user_count && !killed; i++) {
         int64_t token = users[i].semaphore ? divvy_semaphore_token(users[i].semaphore) : 0;
         bool there = false;
-        for (size_t j = 0; token && j < node_count; j++) there = there || nodes[j].czxid == token;
+        for (size_t j = 0; token && j < node_count; j++) {
+            if (nodes[j].czxid != token) continue;
+            there = true;
+            if (nodes[j].tried) check_counts(&nodes[j]);
+        }
         CLAIM(!token || there, "user %zu holds by %lld, whose node is gone", i, (long long)token);
     }
 }
@@ -119,7 +140,11 @@ static inline void note_created(const divvy_testing_transaction *t) {
     *n = (node){.leases = strncmp(t->path, POOL "/", strlen(POOL "/")) == 0, .czxid = t->zxid};
     snprintf(n->path, sizeof n->path, "%s", t->path);
     if (!n->leases) return;
-    if (!dv_slots_parse(strrchr(t->path, '/') + 1, &n->slots)) n->slots = (dv_slots){.count = 1};
+    bool numbered = dv_slots_parse(strrchr(t->path, '/') + 1, &n->slots);
+    if (!numbered) n->slots = (dv_slots){.count = 1};
+    n->tried = numbered && t->zxid != set_zxid; /* E6 sets the pool as well. */
+    n->limit = limit_in_force;
+    if (n->tried) return;
     check_slots(n);
     if (taken_now() > most_taken) most_taken = taken_now();
     if (!stepping) unseen = true;
@@ -129,6 +154,7 @@ static inline void on_transaction(const divvy_testing_transaction *t, void *cont
     (void)context;
     bool ours = t->path && (strncmp(t->path, POOL "/", strlen(POOL "/")) == 0 ||
                             strncmp(t->path, QUEUE "/", strlen(QUEUE "/")) == 0);
+    if (t->kind == DIVVY_TESTING_SET && strcmp(t->path, POOL) == 0) set_zxid = t->zxid;
     if (ours && t->kind == DIVVY_TESTING_CREATE) note_created(t);
     for (size_t j = 0; ours && t->kind == DIVVY_TESTING_DELETE && j < node_count; j++) {
         if (strcmp(nodes[j].path, t->path) != 0) continue;
@@ -160,6 +186,9 @@ static inline bool step_until(int64_t until) {
     check_belief();
     if (most_taken) check_limit(read_limit());
     else limit_in_force = read_limit();
+    for (size_t i = 0; i < node_count; i++) {
+        if (nodes[i].tried && nodes[i].limit < limit_in_force) nodes[i].limit = limit_in_force;
+    }
     return something;
 }
 
@@ -313,9 +342,11 @@ static inline void open_clients(void) {
     config.seed = seed;
     config.client_delay_max_ms = client_delay_max_ms;
     config.on_transaction = on_transaction;
+    config.release = server_release;
     node_count = user_count = 0;
     memset(last_token, 0, sizeof last_token);
     most_taken = limit_in_force = 0;
+    set_zxid = 0;
     stepping = unseen = false;
     killed = false;
     assert_int_equal(divvy_testing_ensemble_create(&ensemble, &config), 0);

@@ -367,11 +367,12 @@ TEST(test_close) {
 
 /* --- what it costs ---------------------------------------------------------------------------------------------- */
 
-/* Acquire and release in a pool that is there: three requests that wait for each other, and no watch. */
+/* Acquire and release in a pool that is there: three requests that wait for each other, and no watch. The shortcut is
+ * in test_semaphore_shortcut.c. */
 TEST(test_requests) {
-    user *a = make(0, 2);
-    hold(a);
-    let_go(a);
+    user *made = make(1, 2), *a = make(0, 2);
+    hold(made);
+    let_go(made);
     run(50);
     divvy_stats before = stats_of(a);
     assert_true(ask(a, -1));
