@@ -148,10 +148,13 @@ static void tell_short(divvy_partitioner *p) {
     if (is_short != p->is_short) dv_snapshot_changed(p);
     p->is_short = is_short;
     if (!is_short) return;
+    size_t wanted = p->totals.wanted, fits = wanted - p->unfit;
     dv_report_warn_once(p, DIVVY_WARN_SHORT,
-                        "%s: %zu of the %zu items of this member's share do not fit the session's budget of %zu bytes "
-                        "for ephemeral paths and stay unowned; shorten names, or add members",
-                        p->path, p->unfit, p->totals.wanted, p->object.client->ephemerals.limit_bytes);
+                        "%s: %zu of the %zu items of this member's share do not fit its session, whose ephemeral paths "
+                        "may have %zu bytes, and stay unowned; add members, or sessions, %zu in all for this share "
+                        "(divvy partition --sessions); or divide fewer, larger items (divvy_bucket())",
+                        p->path, p->unfit, wanted, p->object.client->ephemerals.limit_bytes,
+                        fits > 0 ? (wanted + fits - 1) / fits : wanted);
 }
 
 /* P9: in the order of the names, as far as they fit. Places that the watch budget holds back follow later. */

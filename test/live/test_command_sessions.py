@@ -251,6 +251,39 @@ class Sessions(Case):
         self.assertEqual(lines[:2], ["two-1  ALLOCATING  owned 0", "two-2  ALLOCATING  owned 0"])
         self.assertEqual(sorted(line.split("  ")[0] for line in lines), ["two-1"] * 2 + ["two-2"] * 2)
 
+    # A share that does not fit one session, with names of 2,900 bytes that fill it like 10,000 short ones: the warning,
+    # status and doctor say how many items that are, and how many sessions hold all. With these nothing is said.
+    def test_short(self):
+        listed = self.write("items", "\n".join("%s-%03d" % ("n" * 2900, number) for number in range(500)))
+        arguments = ("--items-from", listed, "--identifier", "one")
+        look = ("--connect", Setting.server.connect, "--path", self.path)
+        one = self.start(*arguments, items=())
+        one.wait(lambda me: "do not fit" in me.text("err") and me.states()[-1] == "ACQUIRED", "it is warned")
+        fits = len(one.owned())
+        self.assertTrue(320 <= fits < 360, fits)
+        self.assertIn("%d of the 500 items of this member's share do not fit its session" % (500 - fits),
+                      one.text("err"))
+        self.assertIn("or sessions, 2 in all for this share", one.text("err"))
+        shown = run_to_end([Setting.divvy, "status", "--wide", *look]).stdout
+        self.assertIn("full: the session of one holds %d of the 500 items of its share, and has no room for more; "
+                      "start more members, or it with --sessions 2;" % fits, shown)
+        row = self.status()["members"][0]
+        self.assertEqual((row["items"], row["short"]), (fits, 500 - fits))
+        self.assertTrue(1020000 < row["path_bytes"] <= 1048576, row)
+        found = run_to_end([Setting.divvy, "doctor", *look]).stdout
+        self.assertRegex(found, r"limits +one: its session holds %d items" % fits)
+        self.assertIn("%d more items of its share stay unowned" % (500 - fits), found)
+        self.assertIn("or divvy partition --sessions 2; or divide fewer, larger items: divvy help bucket", found)
+        self.assertIn("its session has no room for them", found)
+        self.assertEqual(one.stop(), 0)
+
+        two = self.start_process(*arguments, "--sessions", "2", worker=False, items=()).wait_owned(500)
+        self.assertEqual(two.member.text("err"), "")
+        self.assertNotIn("full:", run_to_end([Setting.divvy, "status", *look]).stdout)
+        self.assertEqual({(row["items"], row["short"]) for row in self.status()["members"]}, {(250, 0)})
+        self.assertNotIn("unowned", run_to_end([Setting.divvy, "doctor", *look]).stdout)
+        self.assertEqual(two.member.stop(), 0)
+
     # What cannot be divided is refused.
     def test_usage(self):
         base = [Setting.divvy, "partition", "--path", "/x", "--item", "a"]

@@ -9,6 +9,7 @@
 
 #include "doctor_judge.h"
 #include "status_plan.h"
+#include "status_room.h"
 #include "table.h"
 
 /* PATIENCE_MS: as release_warn_ms of a member; what lasts for less is on its way. */
@@ -150,6 +151,11 @@ static void judge_taking(const dv_doctor *d, const pile *p, size_t member, dv_fi
         dv_findings_add(f, p->age_ms >= PATIENCE_MS ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE, "unowned", m->identifier);
     dv_finding_what(finding, "it is to have %zu item%s that nobody owns, and has not taken; the first is " NAME,
                     p->count, plural(p->count), p->first);
+    if (dv_status_room_short(m)) {
+        dv_finding_why(finding, "its session has no room for them");
+        dv_finding_todo(finding, "start more members; see limits");
+        return;
+    }
     dv_finding_why(finding, "it has not read the plan of %s ago, still prepares, or hangs",
                    dv_age_text(p->age_ms, age));
     if (*m->host) dv_finding_todo(finding, "look at process %" PRId64 " on %.200s", m->pid, m->host);

@@ -10,11 +10,12 @@
 #include "client/client.h"
 #include "doctor_judge.h"
 #include "status_plan.h"
+#include "status_room.h"
 #include "table.h"
 
 /* REPLY_BYTES: the default of jute.maxbuffer, which bounds what a list may be. SETTLE_MS: a plan that is older than its
  * party for so long will not be written. COUNTED_MIN: fewer items cannot fill a session. */
-enum { EPHEMERAL_BYTES = 1024 * 1024, WATCHED_BYTES = 512 * 1024, COUNTED_MIN = 100 };
+enum { WATCHED_BYTES = 512 * 1024, COUNTED_MIN = 100 };
 enum { REPLY_BYTES = 1048575, FULL_PERCENT = 80, SETTLE_MS = 30000, SHOWN_MAX = 20 };
 
 /* A name as it stands in a sentence. */
@@ -234,18 +235,6 @@ static void judge_list(const dv_doctor *d, const char *name, size_t bytes, dv_fi
     dv_finding_todo(finding, "divide the items among several pools, or set a larger jute.maxbuffer everywhere");
 }
 
-/* Counts what the places of each member take of its session. malloc'ed, or NULL. */
-static size_t *count_paths(const dv_doctor *d) {
-    size_t *bytes = calloc(d->status.member_count + 1, sizeof *bytes);
-    size_t root = strlen(d->path) + strlen("/locks//") + strlen(d->servers.chroot) + 4;
-    for (size_t i = 0; bytes && i < d->status.item_count; i++) {
-        const dv_status_item *item = &d->status.items[i];
-        if (item->head && item->member != DV_NO_MEMBER)
-            bytes[item->member] += root + strlen(item->node) + strlen(item->head);
-    }
-    return bytes;
-}
-
 /* Judges the most that one member may watch. A member that waits watches the place before its own, and it was not read
  * which member that is. */
 static void judge_watched(const dv_doctor *d, dv_findings *f) {
@@ -262,29 +251,37 @@ static void judge_watched(const dv_doctor *d, dv_findings *f) {
     dv_finding_todo(finding, "start more members, or set --max-moves");
 }
 
+static void judge_session(const dv_status *status, const dv_status_member *m, dv_findings *f) {
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "limits", m->identifier);
+    size_t lacking = dv_status_room_short(m);
+    dv_finding_what(finding, "its session holds %zu items, whose paths take %zu KiB of %d KiB", m->item_count,
+                    m->path_bytes / 1024, DV_SESSION_PATH_BYTES / 1024);
+    if (lacking)
+        dv_finding_why(finding,
+                       "a larger session could stop the servers when it ends: %zu more items of its share stay unowned",
+                       lacking);
+    else dv_finding_why(finding, "a larger session could stop the servers when it ends: more items would stay unowned");
+    dv_finding_todo(finding,
+                    "start more members, or divvy partition --sessions %zu; or divide fewer, larger items: divvy help "
+                    "bucket",
+                    lacking ? dv_status_room_sessions(status, m) : 2);
+}
+
 static void judge_limits(const dv_doctor *d, dv_findings *f) {
-    size_t before = f->count, most = 0, *counted = count_paths(d);
-    f->incomplete = f->incomplete || !counted;
-    for (size_t i = 0; counted && i < d->status.member_count; i++) {
+    size_t before = f->count, most = 0;
+    for (size_t i = 0; i < d->status.member_count; i++) {
         const dv_status_member *m = &d->status.members[i];
-        size_t bytes = counted[i];
         if (m->item_count < COUNTED_MIN) continue;
-        if (bytes > most) most = bytes;
-        if (bytes < (size_t)EPHEMERAL_BYTES / 100 * FULL_PERCENT) continue;
-        dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "limits", m->identifier);
-        dv_finding_what(finding, "its session holds %zu items, whose paths take %zu KiB of %d KiB", m->item_count,
-                        bytes / 1024, EPHEMERAL_BYTES / 1024);
-        dv_finding_why(finding, "a larger session could stop the servers when it ends: more items would stay unowned");
-        dv_finding_todo(finding, "start more members");
+        if (m->path_bytes > most) most = m->path_bytes;
+        if (m->path_bytes >= (size_t)DV_SESSION_PATH_BYTES / 100 * FULL_PERCENT) judge_session(&d->status, m, f);
     }
-    free(counted);
     judge_watched(d, f);
     judge_list(d, "party", d->party_bytes, f);
     judge_list(d, "locks", d->locks_bytes, f);
     if (f->count > before || d->status.member_count == 0) return;
     dv_finding_what(dv_findings_add(f, DV_DOCTOR_OK, "limits", d->path),
                     "the fullest session uses %zu %% of its bytes, the longest list %zu %%",
-                    most / (EPHEMERAL_BYTES / 100),
+                    most / (DV_SESSION_PATH_BYTES / 100),
                     (d->party_bytes > d->locks_bytes ? d->party_bytes : d->locks_bytes) / (REPLY_BYTES / 100));
 }
 

@@ -14,6 +14,7 @@
 #include "client/client.h"
 #include "plan/member_name.h"
 #include "status_plan.h"
+#include "status_room.h"
 #include "znode/path.h"
 
 /* The most items whose access lists are read; those that nobody owns come first. */
@@ -223,6 +224,7 @@ static size_t count_list(const dv_status *status) {
 static int read_status(survey *s) {
     dv_doctor *d = s->doctor;
     int error = d->follow ? d->follow(s->look, d) : 0;
+    if (!error && d->is_followed) dv_status_room_count(&d->status, strlen(d->path) + strlen(d->servers.chroot));
     return error || d->is_followed ? error : dv_status_pool_read(s->look, &d->status);
 }
 

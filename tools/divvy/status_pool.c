@@ -16,6 +16,7 @@
 #include "recipe/record.h"
 #include "status_items.h"
 #include "status_plan.h"
+#include "status_room.h"
 #include "znode/path.h"
 
 typedef struct {
@@ -238,6 +239,7 @@ int dv_status_pool_read(dv_look *look, void *context) {
     if (s.root) s.party = dv_path_join(s.root, "party");
     if (s.root) s.locks = dv_path_join(s.root, "locks");
     int error = s.party && s.locks ? survey_pool(look, &s) : DIVVY_ENOMEM;
+    if (!error) dv_status_room_count(status, strlen(s.root));
     free_names(s.party_names, s.party_count);
     free_names(s.lock_names, s.lock_count);
     free(s.root);

@@ -20,9 +20,10 @@ typedef struct {
     char *since; /* UTC, "2026-01-31T12:00:00Z": by its own word, else by its node */
     int64_t session, made_ms, czxid, first_czxid;
     size_t item_count;
-    bool follows;     /* it follows plans */
-    bool can_balance; /* it knows of loads, wishes, tags and caps */
-    bool is_static;   /* by its own word, as are the next three */
+    size_t path_bytes; /* of its places: dv_status_room_count() */
+    bool follows;      /* it follows plans */
+    bool can_balance;  /* it knows of loads, wishes, tags and caps */
+    bool is_static;    /* by its own word, as are the next three */
     uint32_t weight;
     char *zone;
     char *tags;   /* "": none */

@@ -8,6 +8,7 @@
 
 #include "columns.h"
 #include "status_plan.h"
+#include "status_room.h"
 #include "status_rules.h"
 #include "table_json.h"
 #include "text.h"
@@ -210,6 +211,7 @@ static int print_heading(const dv_status *status, size_t columns, FILE *to) {
     if (!lines) return -1;
     print_summary(status, lines);
     dv_status_plan_print(status, lines);
+    dv_status_room_print(status, lines);
     bool complete = !ferror(lines);
     complete = fclose(lines) == 0 && complete;
     char *rest = text;
@@ -255,7 +257,9 @@ static bool put_member(cJSON *array, const dv_status_member *m) {
     return json && dv_json_text(json, "identifier", m->identifier) && dv_json_text(json, "kind", kind_name(m)) &&
            dv_json_text_or_null(json, "host", m->host) && dv_json_number_or_null(json, "pid", m->pid) &&
            dv_json_text_or_null(json, "since", m->since) && dv_json_session(json, m->session) &&
-           dv_json_number(json, "items", (int64_t)m->item_count);
+           dv_json_number(json, "items", (int64_t)m->item_count) &&
+           dv_json_number(json, "path_bytes", (int64_t)m->path_bytes) &&
+           dv_json_number(json, "short", (int64_t)dv_status_room_short(m));
 }
 
 static bool put_item(cJSON *array, const dv_status *status, const dv_status_item *item) {
@@ -303,7 +307,8 @@ char *dv_status_page_json(const dv_status *status) {
 
 static const char *const item_fields[] = {"item",          "owner",   "in_party", "session", "token", "age_ms",
                                           "planned_owner", "waiting", "rule",     "why",     NULL};
-static const char *const member_fields[] = {"identifier", "kind", "host", "pid", "since", "session", "items", NULL};
+static const char *const member_fields[] = {"identifier", "kind",  "host",       "pid",   "since",
+                                            "session",    "items", "path_bytes", "short", NULL};
 const dv_format_kind dv_status_formats[] = {{"items", item_fields}, {"members", member_fields}, {NULL, NULL}};
 
 char *dv_status_page_format(const dv_status *status, const dv_format *format) {
