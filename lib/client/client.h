@@ -108,6 +108,9 @@ typedef enum {
 /* The most log lines, our own and the native client's, that wait to be told. */
 enum { DV_LOG_LINES_MAX = 1000 };
 
+/* W18. */
+enum { DV_LISTEN_FROM = 300, DV_LOOKOUTS = 3 };
+
 struct divvy_client {
     atomic_uint refs;
     unsigned fork_count; /* of the process when the client was opened */
@@ -143,6 +146,8 @@ struct divvy_client {
     pthread_t closer;          /* meant once closing */
     bool release_after_unlock; /* closed inside a waiting call: the user's reference goes with the lock */
     unsigned waiters;          /* threads inside dv_client_wait() */
+
+    size_t listen_from, lookouts; /* W18: of parties with so many members the first so many list; tests lower them */
 
     dv_znode *znode;
     dv_death_watch *death_watch; /* NULL: none */

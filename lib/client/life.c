@@ -42,6 +42,8 @@ int dv_client_new(divvy_client **out, const divvy_client_config *config) {
     client->sleeping_until = INT64_MAX;
     client->ephemerals.limit_bytes = config->ephemeral_path_bytes;
     client->watched.limit_bytes = config->watch_path_bytes;
+    client->listen_from = DV_LISTEN_FROM;
+    client->lookouts = DV_LOOKOUTS;
     pthread_mutex_init(&client->lock, NULL);
     pthread_mutex_init(&client->queue_mutex, NULL);
     dv_condition_init(&client->changed);

@@ -33,7 +33,7 @@ static dv_member *find_member(const dv_members *party, const char *node) {
 
 static void all_looked(divvy_partitioner *p, int64_t now) {
     if (p->party_stale) { /* A newer party has settled, or the link went: another watch tells of it. */
-        if (p->watch) dv_patient_watch_stop(p->watch);
+        if (p->watch) dv_roll_watch_stop(p->watch);
         return;
     }
     use_party(p, now);
@@ -80,7 +80,7 @@ bool dv_members_look_at_all(void *partitioner) {
     free(nodes);
     if (error) p->party_stale = true;
     if (p->looks) dv_op_begin(p);
-    else if (p->party_stale && p->watch) dv_patient_watch_stop(p->watch); /* The next one settles it again. */
+    else if (p->party_stale && p->watch) dv_roll_watch_stop(p->watch); /* The next one settles it again. */
     return !p->looks && !p->party_stale;
 }
 
@@ -178,12 +178,41 @@ static bool on_needs_names(void *owner) {
     return false;
 }
 
+static bool stands_before(const dv_member *a, const dv_member *b) {
+    int order = strcmp(a->identifier, b->identifier);
+    return order ? order < 0 : strcmp(a->node, b->node) < 0;
+}
+
+/* W18: our place in the row of D37, in which only those stand that may know of rolls. */
+static dv_roll_role on_role(void *owner) {
+    const divvy_partitioner *p = owner;
+    const dv_member *own = p->membership ? find_member(&p->party, dv_membership_name(p->membership)) : NULL;
+    dv_roll_role role = {.is_in_row = own && own->kind == DV_DIVVY && own->level >= DV_LEVEL_BALANCE};
+    for (size_t i = 0; role.is_in_row && i < p->party.count; i++) {
+        const dv_member *m = &p->party.members[i];
+        role.place += m->kind == DV_DIVVY && m->level >= DV_LEVEL_BALANCE && stands_before(m, own);
+    }
+    role.may_listen = role.is_in_row && p->config.mode != DIVVY_EAGER && !on_needs_names(owner);
+    return role;
+}
+
+void dv_members_items_changed(divvy_partitioner *p, int64_t now) {
+    if (p->watch) dv_roll_watch_look(p->watch, now);
+}
+
 static void restart_watch(divvy_partitioner *p) {
-    static const dv_patient_watch_events events = {dv_state_change_seen, on_settled,     on_watch_failed,
-                                                   on_watch_gone,        on_needs_names, on_seen};
+    static const dv_roll_watch_events events = {.watch = {.changed = dv_state_change_seen,
+                                                          .settled = on_settled,
+                                                          .failed = on_watch_failed,
+                                                          .gone = on_watch_gone,
+                                                          .needs_names = on_needs_names,
+                                                          .seen = on_seen},
+                                                .role = on_role};
     const dv_patience patience = {p->config.time_boundary_ms, p->config.leave_boundary_ms, p->config.settle_max_ms};
+    /* W18 goes by our node, which is new. */
+    if (p->watch) dv_members_items_changed(p, dv_client_now(p->object.client));
     if (p->watch || p->state == DIVVY_FAILURE || p->object.client->life == DV_CLIENT_CLOSED) return;
-    p->watch = dv_patient_watch_start(p->object.client, p->party_path, &patience, &events, p);
+    p->watch = dv_roll_watch_start(p->object.client, p->party_path, &patience, &events, p);
     if (p->watch) dv_op_begin(p);
     else dv_client_again(p->object.client);
 }

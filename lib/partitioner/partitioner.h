@@ -18,11 +18,11 @@
 #include "partitioner/readers.h"
 #include "plan/loads.h"
 #include "plan/member_name.h"
+#include "plan/roll_watch.h"
 #include "plan/text.h"
 #include "recipe/contender.h"
 #include "recipe/fetch.h"
 #include "recipe/membership.h"
-#include "recipe/patient_watch.h"
 
 /* The items (items_set.c). Other threads read names, tokens and index, without the client lock. */
 typedef struct dv_item_table {
@@ -146,7 +146,7 @@ struct divvy_partitioner {
     dv_timer audit_timer;
     dv_timer state_timer; /* allocate_timeout_ms in ALLOCATING, release_warn_ms in RELEASE */
     dv_membership *membership;
-    dv_patient_watch *watch;
+    dv_roll_watch *watch;
     bool ready;            /* the paths are there and the known directories read */
     bool ready_requested;  /* the one request for that is under way: to make P/locks, or to read it */
     bool never_used;       /* P/locks never had a child when it was read last */
@@ -323,6 +323,8 @@ void dv_members_connected(divvy_partitioner *p, int64_t now);
 void dv_members_again(divvy_partitioner *p, int64_t now);
 void dv_members_free(dv_members *members);
 bool dv_members_names_decide(const divvy_partitioner *p);
+/* Names may matter from now on, or no longer (P11): W18 goes by that. */
+void dv_members_items_changed(divvy_partitioner *p, int64_t now);
 /* P2: looks at nodes that were not looked at. Returns true if there are none; else the answers use the party again. */
 bool dv_members_look_at_all(void *partitioner);
 void dv_members_note_ghost(void *partitioner, const char *node);

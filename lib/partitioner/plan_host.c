@@ -49,6 +49,7 @@ static void take(divvy_partitioner *p, const dv_follow_target *target, int64_t n
         dv_state_handover(p, now);
         dv_state_reconsider(p, now);
     }
+    if (p->dealt != dealt) dv_members_items_changed(p, now);
     free(mine);
 }
 

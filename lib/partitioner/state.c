@@ -240,7 +240,7 @@ static void lose_all_shown(divvy_partitioner *p, int reason, int64_t now) {
 }
 
 static void stop_taking_part(divvy_partitioner *p, int64_t now) {
-    if (p->watch) dv_patient_watch_stop(p->watch);
+    if (p->watch) dv_roll_watch_stop(p->watch);
     if (p->membership) dv_membership_leave(p->membership);
     dv_follow_stop(p->follower);
     dv_handover_stop(p);

@@ -8,7 +8,7 @@
 #include "base/texts.h"
 #include "znode/path.h"
 
-enum { READ_INTERVAL_MIN_MS = 50, AUDIT_INTERVAL_MS = 60000, NEVER = -1 };
+enum { READ_INTERVAL_MIN_MS = 50, AUDIT_INTERVAL_MS = 60000, DEFERRED_AUDIT_MS = 10000, NEVER = -1 };
 
 struct dv_patient_watch {
     dv_event stopping;
@@ -34,6 +34,7 @@ struct dv_patient_watch {
     bool change_told;       /* changed() was called since the last settled() */
     int64_t unserved_since; /* the first change that is not told yet, or NEVER */
     int64_t requested_at;   /* when the read under way, or the last one, was sent */
+    int64_t vouched_pzxid;  /* of what others have seen stand still; NEVER: nothing */
 };
 
 static void read_again(dv_patient_watch *w, int64_t now);
@@ -63,18 +64,39 @@ static void note_change(dv_patient_watch *w, int64_t now) {
     if (w->events->changed) w->events->changed(w->owner, now);
 }
 
-static void settle(dv_patient_watch *w, const dv_reply *list, int64_t now) {
-    assert(!w->ended && w->seen_pzxid != NEVER);
-    free(w->told_names);
-    w->told_names = dv_texts_copy(list->children, list->child_count);
-    w->told = w->told_names;
-    w->told_count = w->told ? list->child_count : 0;
-    if (w->told_count) qsort(w->told_names, w->told_count, sizeof *w->told_names, dv_name_compare);
-    w->told_pzxid = w->seen_pzxid;
+static bool defers(const dv_patient_watch *w) {
+    return w->told && w->events->defers_ms && w->events->defers_ms(w->owner) >= 0;
+}
+
+/* W5, W21: a lost watch is found out by and by. Many that defer do not ask at the same time. */
+static int64_t audit_interval_ms(dv_patient_watch *w) {
+    if (!defers(w)) return AUDIT_INTERVAL_MS;
+    uint32_t any = 0;
+    w->client->znode->backend->random(w->client->znode, &any, sizeof any);
+    return DEFERRED_AUDIT_MS - DEFERRED_AUDIT_MS / 5 + any % (2 * DEFERRED_AUDIT_MS / 5 + 1);
+}
+
+/* Takes over the names, which may be NULL: then the owner alone gets to know those of `list`. */
+static void tell(dv_patient_watch *w, char **names, const char *const *list, size_t count, int64_t pzxid, int64_t now) {
+    assert(!w->ended);
+    if (w->told && w->events->replaced) w->events->replaced(w->owner, w->told_names, w->told_count, w->told_pzxid);
+    else free(w->told_names);
+    w->told_names = names;
+    w->told = names;
+    w->told_count = names ? count : 0;
+    w->told_pzxid = pzxid;
+    w->vouched_pzxid = NEVER;
     w->unserved_since = NEVER;
     w->change_told = false;
-    dv_timer_set(w->client, &w->timer, now + AUDIT_INTERVAL_MS); /* W5: a lost watch is found out by and by. */
-    w->events->settled(w->owner, list->children, list->child_count, w->told_pzxid, now);
+    dv_timer_set(w->client, &w->timer, now + audit_interval_ms(w));
+    w->events->settled(w->owner, list, count, pzxid, now);
+}
+
+static void settle(dv_patient_watch *w, const dv_reply *list, int64_t now) {
+    assert(w->seen_pzxid != NEVER);
+    char **names = dv_texts_copy(list->children, list->child_count);
+    if (names && list->child_count) qsort(names, list->child_count, sizeof *names, dv_name_compare);
+    tell(w, names, list->children, list->child_count, w->seen_pzxid, now);
 }
 
 static int64_t at_latest(const dv_patient_watch *w) {
@@ -98,11 +120,25 @@ static bool take_stat(dv_patient_watch *w, const dv_stat *stat, int64_t now) {
     }
     if (w->told && w->seen_pzxid == w->told_pzxid && !w->change_told) {
         w->unserved_since = NEVER; /* An audit that found nothing new. */
-        dv_timer_set(w->client, &w->timer, now + AUDIT_INTERVAL_MS);
+        dv_timer_set(w->client, &w->timer, now + audit_interval_ms(w));
         return false;
     }
     note_change(w, now);
     return !w->ended; /* Else its owner has stopped it just now. */
+}
+
+/* W20: when it has waited in vain for others to tell of the change. */
+static int64_t vain_at(const dv_patient_watch *w) {
+    const dv_patience *p = &w->patience;
+    int64_t longer_ms = p->join_boundary_ms > p->leave_boundary_ms ? p->join_boundary_ms : p->leave_boundary_ms;
+    int64_t still_at = w->seen_at + longer_ms;
+    return (still_at < at_latest(w) ? still_at : at_latest(w)) + w->events->defers_ms(w->owner);
+}
+
+/* W20, W21: a change is known, and somebody else is to tell of it. */
+static void defer(dv_patient_watch *w, int64_t now) {
+    int64_t audit_at = now + audit_interval_ms(w), at = vain_at(w);
+    dv_timer_set(w->client, &w->timer, at < audit_at ? at : audit_at);
 }
 
 /* Not earlier than it can tell something new. Where a watch will tell of changes nothing is read before. */
@@ -119,7 +155,10 @@ static void consider(dv_patient_watch *w, const dv_reply *list, int64_t now) {
     int64_t boundary_ms = only_left(w, list) ? w->patience.leave_boundary_ms : w->patience.join_boundary_ms;
     int64_t still_at = w->seen_at + boundary_ms;
     bool stood_still = boundary_ms == 0 || (same && w->requested_at >= still_at);
+    stood_still |= w->seen_pzxid == w->vouched_pzxid; /* W20: others have waited. */
+    w->vouched_pzxid = NEVER;
     if (stood_still || now >= at_latest(w)) settle(w, list, now);
+    else if (defers(w)) defer(w, now);
     else read_next(w, still_at);
 }
 
@@ -164,21 +203,34 @@ static void on_list(void *context, const dv_reply *reply, int64_t now) {
     if (!take_answer(w, reply->error, now)) return;
     w->under_way++; /* Its owner may stop the watch inside a call. */
     if (w->events->seen) w->events->seen(w->owner, reply->children, reply->child_count, now);
+    if (!w->ended && w->events->asked) w->events->asked(w->owner, reply->stat, now);
     if (!w->ended) consider(w, reply, now);
     done_with_answer(w, now);
+}
+
+static void stop_deferring(dv_patient_watch *w, int64_t now) {
+    w->events->waited(w->owner, now);
+    if (!w->ended) read_again(w, now);
 }
 
 static void on_stat(void *context, const dv_reply *reply, int64_t now) {
     dv_patient_watch *w = context;
     if (!take_answer(w, reply->error, now)) return;
     w->under_way++;
-    if (take_stat(w, reply->stat, now)) read_next(w, w->seen_at + least_boundary_ms(w));
+    bool is_about_to_learn = w->events->asked && w->events->asked(w->owner, reply->stat, now);
+    if (!w->ended && take_stat(w, reply->stat, now)) {
+        if (!defers(w)) read_next(w, w->seen_at + least_boundary_ms(w));
+        else if (now < vain_at(w) || is_about_to_learn) defer(w, now);
+        else stop_deferring(w, now);
+    }
     done_with_answer(w, now);
 }
 
 /* W1: the names of 1,000 children are 60 KB, their pzxid a few bytes. So names are read only where needed. */
 static bool needs_list(const dv_patient_watch *w, int64_t now) {
+    if (defers(w)) return false;
     if (w->events->needs_names && w->events->needs_names(w->owner)) return true;
+    if (w->vouched_pzxid != NEVER) return true;
     int64_t least_ms = least_boundary_ms(w);
     if (least_ms == 0) return true;
     if (w->told && w->unserved_since == NEVER) return !w->watch.link; /* an audit */
@@ -243,10 +295,58 @@ dv_patient_watch *dv_patient_watch_start(divvy_client *client, const char *path,
                             .timer.fire = on_timer,
                             .listener = {.hear = hear, .context = w},
                             .seen_pzxid = NEVER,
+                            .vouched_pzxid = NEVER,
                             .unserved_since = NEVER};
     dv_listen(client, &w->listener);
     read_again(w, dv_client_now(client));
     return w;
+}
+
+/* ---- what others tell ---- */
+
+bool dv_patient_watch_told(const dv_patient_watch *w, const char *const **names, size_t *count, int64_t *pzxid) {
+    if (!w->told) return false;
+    *names = (const char *const *)(uintptr_t)w->told_names;
+    *count = w->told_count;
+    *pzxid = w->told_pzxid;
+    return true;
+}
+
+/* A watch for changes that others tell of would cost an event, and an answer, for nothing. */
+void dv_patient_watch_turn(dv_patient_watch *w, int64_t now) {
+    if (w->ended) return;
+    if (!defers(w)) {
+        read_again(w, now);
+        return;
+    }
+    dv_znode_unwatch(w->client->znode, &w->watch);
+    if (w->unserved_since != NEVER) defer(w, now);
+    else dv_timer_set(w->client, &w->timer, now + audit_interval_ms(w));
+}
+
+void dv_patient_watch_note(dv_patient_watch *w, const dv_stat *stat, int64_t now) {
+    if (w->ended) return;
+    w->under_way++;
+    if (take_stat(w, stat, now) && defers(w)) defer(w, now);
+    w->under_way--;
+    end_if_idle(w, now);
+}
+
+void dv_patient_watch_learn(dv_patient_watch *w, char **names, size_t count, int64_t pzxid, int64_t now) {
+    assert(!w->ended && w->told && pzxid > w->told_pzxid);
+    w->under_way++;
+    tell(w, names, (const char *const *)(uintptr_t)names, count, pzxid, now);
+    if (!w->ended && w->seen_pzxid != pzxid) note_change(w, now); /* The next change is under way. */
+    if (!w->ended && w->unserved_since != NEVER && defers(w)) defer(w, now);
+    else if (!w->ended && !defers(w) && !w->watch.link) read_again(w, now);
+    w->under_way--;
+    end_if_idle(w, now);
+}
+
+void dv_patient_watch_vouch(dv_patient_watch *w, int64_t pzxid, int64_t at) {
+    if (w->ended) return;
+    w->vouched_pzxid = pzxid;
+    dv_timer_set(w->client, &w->timer, at);
 }
 
 static void on_stopping(dv_event *event, int64_t now) {

@@ -25,11 +25,33 @@ typedef struct {
     /* For owners that cannot wait so long; may be NULL. While needs_names(), seen() takes the names of each read. */
     bool (*needs_names)(void *owner);
     void (*seen)(void *owner, const char *const *names, size_t count, int64_t now);
+    /* For owners that others may tell of the children (W20); all or none of these are NULL. For how much longer than
+     * the boundary it waits for that, before it lists; -1: it lists by itself. */
+    int64_t (*defers_ms)(void *owner);
+    /* The Stat of each answer, before anything settles. Returns whether the owner is about to learn something. */
+    bool (*asked)(void *owner, const dv_stat *stat, int64_t now);
+    /* It has waited so long in vain: defers_ms() is -1 from now on. */
+    void (*waited)(void *owner, int64_t now);
+    /* Before settled(): what settled before, which it takes over. `names` is one block for free(). */
+    void (*replaced)(void *owner, char **names, size_t count, int64_t pzxid);
 } dv_patient_watch_events;
 
 /* Begins to watch when there is a connection. `path` lives until gone(). Returns NULL when an allocation fails. */
 dv_patient_watch *dv_patient_watch_start(divvy_client *client, const char *path, const dv_patience *patience,
                                          const dv_patient_watch_events *events, void *owner);
+/* Tells the names that settled last, sorted, valid until the next call to the watch. Returns false if none did. */
+bool dv_patient_watch_told(const dv_patient_watch *watch, const char *const **names, size_t *count, int64_t *pzxid);
+
+/* ---- for owners that defer; from the loop, where changed() and settled() may be called inside ---- */
+/* Goes by what defers_ms() says now. */
+void dv_patient_watch_turn(dv_patient_watch *watch, int64_t now);
+/* Takes a Stat of the node that the owner has read, as one of its own. */
+void dv_patient_watch_note(dv_patient_watch *watch, const dv_stat *stat, int64_t now);
+/* Others have said what has settled: it settles. Takes over the names, sorted and one block for free(). */
+void dv_patient_watch_learn(dv_patient_watch *watch, char **names, size_t count, int64_t pzxid, int64_t now);
+/* Others have seen the children of this pzxid stand still: lists at that time, and waits for nothing if it is this. */
+void dv_patient_watch_vouch(dv_patient_watch *watch, int64_t pzxid, int64_t at);
+
 /* Once. gone() follows. */
 void dv_patient_watch_stop(dv_patient_watch *watch);
 

@@ -82,7 +82,12 @@ static inline void on_seen(void *owner, const char *const *names, size_t count, 
 }
 
 static inline void begin_with(int64_t join_ms, int64_t leave_ms, int64_t settle_max_ms) {
-    static const dv_patient_watch_events events = {on_changed, on_settled, on_failed, on_gone, needs_names, on_seen};
+    static const dv_patient_watch_events events = {.changed = on_changed,
+                                                   .settled = on_settled,
+                                                   .failed = on_failed,
+                                                   .gone = on_gone,
+                                                   .needs_names = needs_names,
+                                                   .seen = on_seen};
     const dv_patience patience = {join_ms, leave_ms, settle_max_ms};
     memset(&told, 0, sizeof told);
     start = dv_fake_now(fake);

@@ -117,7 +117,12 @@ static void become(const char *letters) {
 }
 
 static void begin_with(int64_t join_ms, int64_t leave_ms) {
-    static const dv_patient_watch_events events = {on_changed, on_settled, on_failed, on_gone, needs_names, on_seen};
+    static const dv_patient_watch_events events = {.changed = on_changed,
+                                                   .settled = on_settled,
+                                                   .failed = on_failed,
+                                                   .gone = on_gone,
+                                                   .needs_names = needs_names,
+                                                   .seen = on_seen};
     const dv_patience patience = {join_ms, leave_ms, SETTLE_MAX_MS};
     memset(&told, 0, sizeof told);
     strcpy(party.letters, "abc");
