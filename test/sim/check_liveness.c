@@ -6,6 +6,7 @@
 #include "divvy/assign.h"
 #include "operator.h"
 #include "partitioner/handover.h"
+#include "rolls.h"
 
 enum { SLACK_MS = 2000, LOOK_MS = 97, AUDIT_MS = 61000 };
 
@@ -39,7 +40,8 @@ static int64_t bound_ms(const sim_world *w) {
     int64_t servers_ms = s->servers > 1 ? s->sync_limit_ticks * s->tick_ms + s->election_max_ms : 0;
     int64_t prepare_ms = SIM_PREPARES_MS + SLACK_MS; /* before its next owner asks for an item */
     return w->timeout_max_ms + s->tick_ms + w->settle_max_ms + 2 * release_ms + SLACK_MS + servers_ms + kazoo_ms +
-           prepare_ms + sim_claims_bound_ms(w) + sim_services_bound_ms(w) + sim_plans_bound_ms(w);
+           prepare_ms + sim_claims_bound_ms(w) + sim_services_bound_ms(w) + sim_plans_bound_ms(w) +
+           sim_rolls_bound_ms(w);
 }
 
 /* ---- L1 ---- */
@@ -272,6 +274,7 @@ static bool no_leaks(const sim_world *w, fault *f) {
         bool read_notes = takes_part(m) ? m->partitioner->handover != NULL : m->partitioners > 0;
         size_t notes = read_notes ? w->script->slots : 0;
         size_t watches = crew + 2 + root + notes + w->script->items - shown + 2 * w->script->pools;
+        if (w->script->rolls) watches += 2; /* the roll, by two partitioners */
         if (w->script->theme == SIM_OF_ELECTIONS) watches += 2 * w->script->locks;
         if (stats.ephemerals != ephemerals)
             return wrong(f, "L6", "%s counts %llu ephemeral nodes, and has %zu", m->name,
@@ -289,6 +292,8 @@ static bool is_well(sim_world *w, fault *f) {
     for (size_t i = 0; i < w->script->slots; i++) pool |= takes_part(&w->members[i]);
     if (!sim_claims_well(w, f->what, f->text, sizeof f->text)) return false;
     if (!sim_services_well(w, f->what, f->text, sizeof f->text)) return false;
+    char text[160];
+    if (!sim_rolls_well(w, text, sizeof text)) return wrong(f, "L1", "%s", text);
     if (sim_operator_waits(w)) return wrong(f, "L2", "the operator has asked for something, and is not told");
     if (!pool) return no_orphans(w, f);
     if (sim_plan_in_force(w) && !sim_plan_well(w, f->what, f->text, sizeof f->text)) return false;

@@ -18,6 +18,7 @@
 
 #include "handovers.h"
 #include "lib/item_words.h"
+#include "rolls.h"
 #include "watches.h"
 #include "znode/sequence.h"
 
@@ -154,6 +155,7 @@ void sim_check_transaction(sim_world *w, const divvy_testing_transaction *t) {
     sim_claims_transaction(w, t);
     sim_kazoo_transaction(w, t);
     sim_truth_apply(w, t);
+    sim_rolls_transaction(w, t);
     sim_directories_transaction(w, t);
     if (t->kind == DIVVY_TESTING_CREATE && t->ephemeral_owner) check_budget(w, t);
 }
@@ -352,7 +354,8 @@ static void look_at_settling(sim_member *m) {
     served |= sim_plans_settled(m);
     if (served || !m->unserved_since) m->unserved_since = w->now_ms;
     int64_t interval_ms = m->config.time_boundary_ms / 2 + 100;
-    if (w->now_ms - m->unserved_since > m->settle_max_ms + interval_ms + SLACK_MS + sim_answers_delay_ms(w))
+    if (w->now_ms - m->unserved_since >
+        m->settle_max_ms + interval_ms + SLACK_MS + sim_answers_delay_ms(w) + sim_rolls_bound_ms(w))
         sim_violate(w, "L1", "%s has waited %lld ms for the party to settle, and settle_max is %lld ms", m->name,
                     (long long)(w->now_ms - m->unserved_since), (long long)m->settle_max_ms);
 }
@@ -397,6 +400,7 @@ void sim_check_step(sim_world *w) {
         if (p->state_id != m->seen_state_id || p->change_seen != m->seen_change) look_at_state(m);
         look_at_stages(m);
         sim_plans_check_step(m);
+        sim_rolls_check_step(m);
         if (calm) look_at_settling(m);
     }
 }

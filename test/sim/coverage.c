@@ -173,6 +173,13 @@ static const char *const plan_meeting_names[SIM_PLAN_MEETINGS] = {
     [SIM_MET_LOADS_AT_REST] = "loads and plans that stand still",
 };
 
+static const char *const roll_meeting_names[SIM_ROLL_MEETINGS] = {
+    [SIM_MET_ROLL_WRITTEN] = "a roll that a member wrote",
+    [SIM_MET_ROLL_SPOILT] = "a roll that somebody else wrote",
+    [SIM_MET_ROLL_FOLLOWED] = "a party that a listener settled on",
+    [SIM_MET_ROLL_AWAITED] = "a party listed after a wait in vain",
+};
+
 static const char *const watch_meeting_names[SIM_WATCH_MEETINGS] = {
     [SIM_MET_WATCH_ENDED] = "a session that its death watch ended",
     [SIM_MET_WATCH_WAITED] = "a death watch that waited for work to end",
@@ -201,6 +208,8 @@ void sim_coverage_add(sim_coverage *to, const sim_coverage *from) {
     for (int i = 0; i < SIM_ELECTION_MEETINGS; i++) to->election_meetings[i] += from->election_meetings[i];
     for (int i = 0; i < SIM_SERVICE_MEETINGS; i++) to->service_meetings[i] += from->service_meetings[i];
     for (int i = 0; i < SIM_PLAN_MEETINGS; i++) to->plan_meetings[i] += from->plan_meetings[i];
+    to->rolled += from->rolled;
+    for (int i = 0; i < SIM_ROLL_MEETINGS; i++) to->roll_meetings[i] += from->roll_meetings[i];
     to->watched += from->watched;
     for (int i = 0; i < SIM_WATCH_MEETINGS; i++) to->watch_meetings[i] += from->watch_meetings[i];
     for (int i = 0; i < DV_PLACES * DV_STAGES; i++)
@@ -253,6 +262,8 @@ void sim_coverage_print(const sim_coverage *c, sim_theme theme) {
         print_line("met", plan_meeting_names[i], c->plan_meetings[i]);
     for (int i = 0; c->watched && i < SIM_WATCH_MEETINGS; i++)
         print_line("met", watch_meeting_names[i], c->watch_meetings[i]);
+    for (int i = 0; c->rolled && i < SIM_ROLL_MEETINGS; i++)
+        print_line("met", roll_meeting_names[i], c->roll_meetings[i]);
     if (theme != SIM_OF_SERVICES) print_kazoo_gaps(c);
     if (theme != SIM_OF_POOLS && theme != SIM_OF_PLANS) return;
     for_each_stand(c, print_stand);
@@ -284,6 +295,8 @@ size_t sim_coverage_missing(const sim_coverage *c, sim_theme theme) {
         missing += miss("meeting", plan_meeting_names[i], c->plan_meetings[i]);
     for (int i = 0; c->watched && theme != SIM_OF_SERVICES && i < SIM_WATCH_MEETINGS; i++)
         missing += miss("meeting", watch_meeting_names[i], c->watch_meetings[i]);
+    for (int i = 0; c->rolled && i < SIM_ROLL_MEETINGS; i++)
+        missing += miss("meeting", roll_meeting_names[i], c->roll_meetings[i]);
     if (theme == SIM_OF_PLANS) missing += for_each_stand(c, miss_stand);
     if (theme != SIM_OF_POOLS) return missing;
     missing += miss("gap", kazoo_gap_names[SIM_GAP_STOPPED], c->kazoo_gaps[SIM_GAP_STOPPED]);

@@ -202,6 +202,15 @@ typedef enum {
     SIM_KAZOO_GAPS
 } sim_kazoo_gap;
 
+/* With rolls. */
+typedef enum {
+    SIM_MET_ROLL_WRITTEN,
+    SIM_MET_ROLL_SPOILT,
+    SIM_MET_ROLL_FOLLOWED, /* a member settled that listens, */
+    SIM_MET_ROLL_AWAITED,  /* or that stands in */
+    SIM_ROLL_MEETINGS
+} sim_roll_meeting;
+
 typedef struct {
     uint64_t histories, steps, script_events;
     int64_t simulated_ms;
@@ -213,6 +222,7 @@ typedef struct {
     uint64_t service_meetings[SIM_SERVICE_MEETINGS];
     uint64_t plan_meetings[SIM_PLAN_MEETINGS];
     uint64_t watched, watch_meetings[SIM_WATCH_MEETINGS]; /* histories with death watches, and what these met */
+    uint64_t rolled, roll_meetings[SIM_ROLL_MEETINGS];    /* histories with rolls, and what these met */
     uint64_t stands[DV_PLACES][DV_STAGES];                /* where items stood, at each step */
     uint64_t kazoo_gaps[SIM_KAZOO_GAPS];
     int64_t kazoo_gap_max_ms;

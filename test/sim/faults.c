@@ -1,6 +1,7 @@
 /* The events of a script: what they do, and how their effects end. SPDX-License-Identifier: Apache-2.0 */
 #include "handovers.h"
 #include "operator.h"
+#include "rolls.h"
 #include "testing/ensemble.h"
 
 /* ---- effects that end ---- */
@@ -389,11 +390,11 @@ void sim_apply(sim_world *w, const sim_event *e) {
     sim_trace(w, "-- %s", sim_kind_name(e->kind));
     switch (e->kind) {
     case SIM_JOIN: join(w, e); break;
+    case SIM_PARTY_LOOK: sim_rolls_spoil(w, e->d); /* FALLTHROUGH */
     case SIM_FINISH:
     case SIM_DESTROY:
     case SIM_CLOSE:
     case SIM_SLOW_USER:
-    case SIM_PARTY_LOOK:
     case SIM_WAIT:
     case SIM_ACQUIRE_WAIT:
     case SIM_RESIZE:

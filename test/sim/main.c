@@ -75,6 +75,7 @@ static options parse(int argc, char **argv) {
             else if (strcmp(word, "--old-servers") == 0) o.run.old_servers = true;
             else if (strcmp(word, "--odd-answers") == 0) o.run.odd_answers = true;
             else if (strcmp(word, "--death-watch") == 0) o.run.death_watch = true;
+            else if (strcmp(word, "--rolls") == 0) o.run.rolls = true;
             else if (strcmp(word, "--locks") == 0) o.run.theme = SIM_OF_LOCKS;
             else if (strcmp(word, "--elections") == 0) o.run.theme = SIM_OF_ELECTIONS;
             else if (strcmp(word, "--registry") == 0) o.run.theme = SIM_OF_SERVICES;
@@ -96,6 +97,7 @@ static int run_one(const options *o) {
     script.old_servers = o->run.old_servers;
     script.odd_answers = o->run.odd_answers;
     script.death_watch = o->run.death_watch;
+    script.rolls = o->run.rolls;
     sim_script_print(&script);
     if (o->shrink) {
         sim_shrink(&script);
@@ -126,11 +128,11 @@ int main(int argc, char **argv) {
     options o = parse(argc, argv);
     printf("sim: commit %s, seed %llu\n", SIM_COMMIT, (unsigned long long)o.run.seed);
     if (o.run.fresh_count)
-        printf("sim: %llu fresh ones from seed %llu; again: sim%s%s%s%s%s --histories %llu --seed %llu\n",
+        printf("sim: %llu fresh ones from seed %llu; again: sim%s%s%s%s%s%s --histories %llu --seed %llu\n",
                (unsigned long long)o.run.fresh_count, (unsigned long long)o.run.fresh_seed,
                o.run.kazoo == SIM_KAZOO_OFTEN ? " --kazoo" : "", o.run.old_servers ? " --old-servers" : "",
                o.run.odd_answers ? " --odd-answers" : "", o.run.death_watch ? " --death-watch" : "",
-               sim_theme_option(o.run.theme), (unsigned long long)o.run.fresh_count,
+               o.run.rolls ? " --rolls" : "", sim_theme_option(o.run.theme), (unsigned long long)o.run.fresh_count,
                (unsigned long long)o.run.fresh_seed);
     fflush(stdout);
     return o.trace || o.shrink ? run_one(&o) : run_many(&o);

@@ -5,6 +5,7 @@
 #include "follow/follower.h"
 #include "mutant.h"
 #include "operator.h"
+#include "rolls.h"
 #include "watches.h"
 
 /* ---- how it is made ---- */
@@ -103,6 +104,7 @@ static void reset_seen(sim_member *m) {
     memset(m->items, 0, sizeof m->items);
     m->seen_generation = m->seen_state_id = m->release_id = 0;
     m->seen_change = m->ended = m->destroyed = m->failing = m->leaving = m->hands_over = false;
+    m->roll_pzxid = 0;
     m->plan_mzxid = m->plan_found = m->plan_standing = m->plan_rule = 0;
     m->plan_wishes = m->plan_loads = false;
     m->seen_state = m->told_state = DIVVY_ALLOCATING;
@@ -176,6 +178,7 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
         return;
     }
     m->phase = SIM_RUNS;
+    sim_rolls_configure(m);
     if (!is_kazoo && !is_kazoo_claim) sim_watch_begin(m, sim_random_of((uint64_t)event->c << 32 | event->d, 17));
     if (is_kazoo_claim) {
         sim_kazoo_claim_start(m, r);

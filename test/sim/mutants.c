@@ -63,6 +63,11 @@ static const bool with_death_watch[DV_MUTANT_COUNT] = {
     [DV_MUTANT_watch_at_pause] = true, [DV_MUTANT_watch_without_forker] = true,
 };
 
+/* They are shown by histories with rolls of small parties (check_rolls.c). */
+static const bool with_rolls[DV_MUTANT_COUNT] = {
+    [DV_MUTANT_NONE] = false,
+};
+
 /* A history that shows each of the others. */
 static const struct {
     uint64_t seed;
@@ -268,9 +273,9 @@ static int list(void) {
         char how[80];
         if (tests[m]) snprintf(how, sizeof how, "%s of test/unit", tests[m]);
         else
-            snprintf(how, sizeof how, "sim%s%s%s --seed %llu, %.1f s", sim_theme_option(recorded[m].theme),
+            snprintf(how, sizeof how, "sim%s%s%s%s --seed %llu, %.1f s", sim_theme_option(recorded[m].theme),
                      with_odd_answers[m] ? " --odd-answers" : "", with_death_watch[m] ? " --death-watch" : "",
-                     (unsigned long long)recorded[m].seed, recorded[m].seconds);
+                     with_rolls[m] ? " --rolls" : "", (unsigned long long)recorded[m].seed, recorded[m].seconds);
         printf("%-24s %-4s %-42s %s\n", names[m], tests[m] || !recorded[m].invariant ? "" : recorded[m].invariant, how,
                texts[m]);
     }
@@ -284,6 +289,7 @@ static bool shows(dv_mutant_kind mutant, dv_mutant_kind recorded_as, uint64_t se
     sim_script_draw(&script, seed, SIM_KAZOO_SOMETIMES, recorded[recorded_as].theme);
     script.odd_answers = with_odd_answers[recorded_as];
     script.death_watch = with_death_watch[recorded_as];
+    script.rolls = with_rolls[recorded_as];
     bool well = sim_run_one(&script, NULL, violation);
     dv_mutant = DV_MUTANT_NONE;
     return !well;
@@ -297,6 +303,7 @@ static uint64_t search_again(dv_mutant_kind mutant) {
                                    .theme = recorded[mutant].theme,
                                    .odd_answers = with_odd_answers[mutant],
                                    .death_watch = with_death_watch[mutant],
+                                   .rolls = with_rolls[mutant],
                                    .jobs = 2,
                                    .limit_ms = 60000,
                                    .stop_at_first = true,
@@ -398,6 +405,7 @@ static int show(dv_mutant_kind mutant, uint64_t seed, bool shrink) {
     sim_script_draw(&script, seed, SIM_KAZOO_SOMETIMES, recorded[mutant].theme);
     script.odd_answers = with_odd_answers[mutant];
     script.death_watch = with_death_watch[mutant];
+    script.rolls = with_rolls[mutant];
     sim_script_print(&script);
     if (shrink) {
         sim_shrink(&script);
@@ -433,6 +441,7 @@ int main(int argc, char **argv) {
     config.theme = recorded[mutant].theme;
     config.odd_answers = with_odd_answers[mutant];
     config.death_watch = with_death_watch[mutant];
+    config.rolls = with_rolls[mutant];
     if (trace || shrink) return show(mutant, config.seed, shrink);
     return config.limit_ms ? search(mutant, &config) : (refuse(), 2);
 }

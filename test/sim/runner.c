@@ -67,6 +67,7 @@ _Noreturn static void work(shared *s, worker *me, const sim_run_config *config) 
         script->old_servers = config->old_servers;
         script->odd_answers = config->odd_answers;
         script->death_watch = config->death_watch;
+        script->rolls = config->rolls;
         if (sim_history(script, NULL, false, &me->coverage, &violation)) continue;
         note(s, me->seed, &violation);
         if (config->stop_at_first) atomic_store(&s->stop, true);
@@ -121,12 +122,13 @@ static bool look_after(shared *s, const sim_run_config *config) {
 static void print_found(shared *s, size_t *printed, const sim_run_config *config) {
     for (; !config->quiet && *printed < SIM_FOUND_MAX && atomic_load(&s->found_ready[*printed]); ++*printed) {
         const sim_found *f = &s->found[*printed];
-        printf(
-            "violation of %s at %lld ms of the history of seed %llu: %s\n  replay: sim --seed %llu%s%s%s%s%s --trace\n",
-            f->violation.what, (long long)f->violation.at_ms, (unsigned long long)f->seed, f->violation.text,
-            (unsigned long long)f->seed, config->kazoo == SIM_KAZOO_OFTEN ? " --kazoo" : "",
-            config->old_servers ? " --old-servers" : "", config->odd_answers ? " --odd-answers" : "",
-            config->death_watch ? " --death-watch" : "", sim_theme_option(config->theme));
+        printf("violation of %s at %lld ms of the history of seed %llu: %s\n  replay: sim --seed %llu%s%s%s%s%s%s "
+               "--trace\n",
+               f->violation.what, (long long)f->violation.at_ms, (unsigned long long)f->seed, f->violation.text,
+               (unsigned long long)f->seed, config->kazoo == SIM_KAZOO_OFTEN ? " --kazoo" : "",
+               config->old_servers ? " --old-servers" : "", config->odd_answers ? " --odd-answers" : "",
+               config->death_watch ? " --death-watch" : "", config->rolls ? " --rolls" : "",
+               sim_theme_option(config->theme));
         fflush(stdout);
     }
 }

@@ -14,6 +14,7 @@ typedef struct {
     bool old_servers; /* which lack create2 and containers (B8) */
     bool odd_answers; /* answers.c */
     bool death_watch; /* watches.c */
+    bool rolls;       /* check_rolls.c */
     unsigned jobs;
     int64_t limit_ms; /* of real time; 0: none */
     bool stop_at_first, quiet;

@@ -114,6 +114,7 @@ typedef struct {
     bool old_servers;    /* they lack create2 and containers (B8); not drawn */
     bool odd_answers;    /* they throttle, refuse by quotas, and answer by unknown codes; not drawn */
     bool death_watch;    /* members have death watches; not drawn */
+    bool rolls;          /* small parties have a roll, too (check_rolls.c); not drawn */
     bool small_budgets;
     bool lower;       /* members that go by rules of names */
     size_t namesakes; /* so many identifiers for all static members; 0: mostly each has its own */

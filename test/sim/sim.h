@@ -173,6 +173,7 @@ struct sim_member {
     int plan_rule; /* 1: a plan decides, 2: a rule of names, 0: nothing yet */
     bool plan_was_fenced;
     int64_t plan_settled; /* pzxid of the party that it takes for settled */
+    int64_t roll_pzxid;   /* of the one that was checked last */
     int64_t settle_max_ms, unserved_since;
 
     /* A trap: the connection breaks as soon as such a request is under way. */
@@ -242,6 +243,7 @@ struct sim_world {
     struct sim_claims_truth *claims_truth;
     struct sim_services_truth *services_truth;
     struct sim_plans_truth *plans_truth;
+    struct sim_rolls_truth *rolls_truth; /* NULL: there was no party yet */
     const char *deployed[SIM_ITEMS_MAX]; /* what members are made with */
     size_t deployed_count;
     size_t deployed_moves, least_moves; /* max_moves; the least that anybody had, but for 0 */

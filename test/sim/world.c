@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "operator.h"
+#include "rolls.h"
 #include "watches.h"
 
 enum { STEPS_MAX = 20000000 };
@@ -142,6 +143,7 @@ static void end(sim_world *w) {
     sim_claims_truth_free(w);
     sim_services_truth_free(w);
     sim_plans_truth_free(w);
+    sim_rolls_truth_free(w);
 }
 
 /* ---- the loop ---- */
@@ -233,6 +235,7 @@ bool sim_history(const sim_script *script, const bool *omit, bool trace, sim_cov
     }
     coverage->histories++;
     coverage->watched += script->death_watch;
+    coverage->rolled += script->rolls;
     coverage->steps += w->steps;
     coverage->simulated_ms += w->now_ms - w->began_ms;
     *out = w->violation;
