@@ -69,7 +69,7 @@ TEST(test_short) {
     assert_int_equal(dv_status_room_short(&members[0]), 0);
 }
 
-/* The line says what helps. A process that has two sessions already is told to have twice as many as its share takes. */
+/* The line says what helps. A process that has two sessions already is told twice as many as its share takes. */
 TEST(test_line) {
     begin(13000, 13000);
     char *nothing = line();

@@ -8,14 +8,12 @@
 #include "command.h"
 #include "log.h"
 
-typedef dv_partition_member member;
-
 /* ---- what is owned ---- */
 
 /* Answers DIVVY_RELEASE as soon as our commands have stopped. Work of the reader of our lines is not ours to wait for.
  * Where it could not be written, the process ends anyway. DIVVY_ESTATE: the state has moved on meanwhile, and is told
  * next. */
-static void release_if_clear(member *m) {
+static void release_if_clear(dv_partition_member *m) {
     if (!m->to_release || (m->supervisor && !dv_supervisor_is_clear(m->supervisor))) return;
     m->to_release = false;
     divvy_partitioner_release_set(m->p);
@@ -23,7 +21,7 @@ static void release_if_clear(member *m) {
 
 /* Tells the guardians until when commands may run. After a loss the client soon has another session, which is of no use
  * to commands that run under the old one. */
-static void tell_deadline(member *m) {
+static void tell_deadline(dv_partition_member *m) {
     assert(m->supervisor && m->guardians);
     int64_t now_ms = dv_guardians_now_ms(), id = divvy_client_session_id(m->session.client);
     bool runs = dv_supervisor_running(m->supervisor) > 0;
@@ -37,7 +35,7 @@ static void tell_deadline(member *m) {
 
 /* ---- what the library tells ---- */
 
-static void supervise_items(member *m, const divvy_items_event *event) {
+static void supervise_items(dv_partition_member *m, const divvy_items_event *event) {
     assert(m->supervisor);
     /* After --allocate-timeout the locks are there until we finish: time to drain. */
     if (event->reason == DIVVY_REASON_TIMEOUT) dv_supervisor_revoke(m->supervisor, event->lost, event->lost_count);
@@ -51,7 +49,7 @@ static void supervise_items(member *m, const divvy_items_event *event) {
 
 static void on_items(divvy_partitioner *p, const divvy_items_event *event, void *user) {
     (void)p;
-    member *m = user;
+    dv_partition_member *m = user;
     /* Commands first: the reader of the line may let us wait. */
     if (m->supervisor) supervise_items(m, event);
     dv_ledger_items(&m->ledger, event);
@@ -59,7 +57,7 @@ static void on_items(divvy_partitioner *p, const divvy_items_event *event, void 
 
 static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user) {
     (void)from;
-    member *m = user;
+    dv_partition_member *m = user;
     char reason[DV_SESSION_REASON_BYTES] = "";
     if (to == DIVVY_FAILURE && divvy_partitioner_failure(p, reason, sizeof reason) == DIVVY_ECANCELED &&
         *m->session.ending)
@@ -70,15 +68,15 @@ static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_par
 }
 
 static bool is_owned(const char *item, void *user) {
-    return divvy_partitioner_owns(((member *)user)->p, item);
+    return divvy_partitioner_owns(((dv_partition_member *)user)->p, item);
 }
 
 static void on_ready(const char *item, void *user) {
-    divvy_partitioner_prepared(((member *)user)->p, item);
+    divvy_partitioner_prepared(((dv_partition_member *)user)->p, item);
 }
 
 static void on_child(const dv_child_event *event, void *user) {
-    member *m = user;
+    dv_partition_member *m = user;
     dv_partition_load_child(&m->load, event);
     dv_ledger_child(&m->ledger, event);
     dv_quarantine_child(&m->quarantine, event);
@@ -86,7 +84,7 @@ static void on_child(const dv_child_event *event, void *user) {
 
 /* ---- the beginning ---- */
 
-void dv_partition_member_init(member *m) {
+void dv_partition_member_init(dv_partition_member *m) {
     const dv_partition_options *o = &m->options;
     m->session = (dv_session){.command = "partition",
                               .what_ends = "ownership",
@@ -98,7 +96,7 @@ void dv_partition_member_init(member *m) {
     m->quarantine = (dv_quarantine){.options = o};
 }
 
-int dv_partition_member_prepare(member *m, const char *program) {
+int dv_partition_member_prepare(dv_partition_member *m, const char *program) {
     const dv_partition_options *o = &m->options;
     if (!m->guardians) return 0;
     dv_supervise_config config = {.program = program,
@@ -114,7 +112,7 @@ int dv_partition_member_prepare(member *m, const char *program) {
     return dv_supervisor_open(&m->supervisor, &config, m->guardians);
 }
 
-int dv_partition_member_open(member *m) {
+int dv_partition_member_open(dv_partition_member *m) {
     m->session.watched_by = m->guardians; /* NULL: what reads our lines works on when we have died. */
     int code = dv_session_open(&m->session);
     if (code != 0) return code;
@@ -123,7 +121,7 @@ int dv_partition_member_open(member *m) {
     return 0;
 }
 
-int dv_partition_member_join(member *m, const char *const *items, size_t item_count) {
+int dv_partition_member_join(dv_partition_member *m, const char *const *items, size_t item_count) {
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
     dv_log_about(m->session.member);
     dv_partition_options_fill(&m->options, &config);
@@ -141,7 +139,7 @@ int dv_partition_member_join(member *m, const char *const *items, size_t item_co
     return code;
 }
 
-int dv_partition_member_check(member *m) {
+int dv_partition_member_check(dv_partition_member *m) {
     if (m->p && divvy_partitioner_failure(m->p, NULL, 0) != 0) return 0;
     dv_log_about(m->session.member);
     int code = dv_session_check(&m->session);
@@ -151,7 +149,7 @@ int dv_partition_member_check(member *m) {
 
 /* ---- the loop ---- */
 
-int64_t dv_partition_member_next_ms(const member *m) {
+int64_t dv_partition_member_next_ms(const dv_partition_member *m) {
     int64_t wait_ms = divvy_client_next_deadline(m->session.client);
     wait_ms = dv_session_sooner(wait_ms, dv_session_until_metrics_ms(&m->session));
     if (m->supervisor) wait_ms = dv_session_sooner(wait_ms, dv_supervisor_next_ms(m->supervisor));
@@ -159,13 +157,13 @@ int64_t dv_partition_member_next_ms(const member *m) {
     return dv_session_sooner(wait_ms, dv_quarantine_next_ms(&m->quarantine));
 }
 
-void dv_partition_member_poll(const member *m, struct pollfd *fds) {
+void dv_partition_member_poll(const dv_partition_member *m, struct pollfd *fds) {
     fds[0] = (struct pollfd){.fd = divvy_client_fd(m->session.client), .events = POLLIN};
     fds[1] = (struct pollfd){.fd = m->supervisor ? dv_supervisor_fd(m->supervisor) : -1, .events = POLLIN};
     fds[2] = (struct pollfd){.fd = dv_partition_load_fd(&m->load), .events = POLLIN};
 }
 
-void dv_partition_member_step(member *m) {
+void dv_partition_member_step(dv_partition_member *m) {
     dv_log_about(m->session.member);
     divvy_client_process(m->session.client, 0);
     if (m->supervisor) {
@@ -179,23 +177,23 @@ void dv_partition_member_step(member *m) {
     dv_log_about(NULL);
 }
 
-size_t dv_partition_member_running(const member *m) {
+size_t dv_partition_member_running(const dv_partition_member *m) {
     return m->supervisor ? dv_supervisor_running(m->supervisor) : 0;
 }
 
-bool dv_partition_member_must_end(const member *m) {
+bool dv_partition_member_must_end(const dv_partition_member *m) {
     return m->ledger.out_of_memory || m->ledger.state == DIVVY_FAILURE ||
            (m->supervisor && dv_supervisor_error(m->supervisor));
 }
 
-bool dv_partition_member_is_replaced(const member *m) {
+bool dv_partition_member_is_replaced(const dv_partition_member *m) {
     bool idle = m->ledger.owned_count == 0 && m->ledger.state != DIVVY_RELEASE && dv_partition_member_running(m) == 0;
     return m->options.replace && idle && divvy_partitioner_is_replaced(m->p);
 }
 
 /* ---- the end ---- */
 
-static int judge(member *m) {
+static int judge(dv_partition_member *m) {
     if (m->supervisor && dv_supervisor_error(m->supervisor))
         return dv_session_end(&m->session, DV_EXIT_FAILED, "no more commands can be started: %s",
                               strerror(dv_supervisor_error(m->supervisor)));
@@ -206,34 +204,34 @@ static int judge(member *m) {
     return dv_session_end(&m->session, DV_EXIT_FAILED, "FAILURE: %s (%s)", reason, divvy_strerror(error));
 }
 
-int dv_partition_member_judge(member *m) {
+int dv_partition_member_judge(dv_partition_member *m) {
     dv_log_about(m->session.member);
     int code = judge(m);
     dv_log_about(NULL);
     return code;
 }
 
-static bool is_connected(const member *m) {
+static bool is_connected(const dv_partition_member *m) {
     return divvy_client_state(m->session.client) == DIVVY_CONNECTED;
 }
 
 /* A static member comes back, and its items wait for it. Without a connection there is nobody to hand over to. */
-void dv_partition_member_hand_over(member *m) {
+void dv_partition_member_hand_over(dv_partition_member *m) {
     const dv_partition_options *o = &m->options;
     m->hands_over = o->handover_timeout_ms > 0 && o->mode == DIVVY_INCREMENTAL && o->assign == DIVVY_ASSIGN_AUTO &&
                     o->rejoin_delay_ms == 0 && is_connected(m);
     if (m->hands_over) divvy_partitioner_leave(m->p, DIVVY_LEAVE_WORKING, 0);
 }
 
-bool dv_partition_member_is_handing_over(const member *m) {
+bool dv_partition_member_is_handing_over(const dv_partition_member *m) {
     return m->hands_over && !dv_partition_member_must_end(m) && is_connected(m);
 }
 
-void dv_partition_member_end_commands(member *m, bool at_once) {
+void dv_partition_member_end_commands(dv_partition_member *m, bool at_once) {
     if (m->supervisor) dv_supervisor_end(m->supervisor, at_once ? 0 : m->options.drain_ms);
 }
 
-void dv_partition_member_tell_end(member *m) {
+void dv_partition_member_tell_end(dv_partition_member *m) {
     dv_log_about(m->session.member);
     while (m->ledger.state != DIVVY_FAILURE && divvy_client_process(m->session.client, 0) > 0) continue;
     if (m->ledger.state != DIVVY_FAILURE)
@@ -241,7 +239,7 @@ void dv_partition_member_tell_end(member *m) {
     dv_log_about(NULL);
 }
 
-void dv_partition_member_close(member *m) {
+void dv_partition_member_close(dv_partition_member *m) {
     dv_log_about(m->session.member);
     dv_metrics_file_end(&m->session.metrics, m->session.client); /* while the pool is among them */
     dv_quarantine_close(&m->quarantine);
@@ -250,7 +248,7 @@ void dv_partition_member_close(member *m) {
     dv_log_about(NULL);
 }
 
-void dv_partition_member_free(member *m) {
+void dv_partition_member_free(dv_partition_member *m) {
     dv_partition_load_close(&m->load);
     dv_supervisor_close(m->supervisor);
     dv_guardians_close(m->guardians);

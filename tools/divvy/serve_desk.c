@@ -173,7 +173,8 @@ static bool wait_for_answer(dv_serve_desk *desk, struct MHD_Connection *connecti
     return true;
 }
 
-static const char late[] = "the servers have not answered in time\n", ending[] = "divvy serve ends\n";
+static const char late[] = "the servers have not answered in time\n";
+static const char ending[] = "divvy serve ends\n";
 
 static bool answer_now(dv_serve_desk *desk, struct MHD_Connection *connection, const dv_serve_question *asked,
                        dv_serve_answer *out) {
