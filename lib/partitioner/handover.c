@@ -10,7 +10,10 @@
 #include "base/container.h"
 #include "znode/path.h"
 
-enum { LAST_WORD_MS = 100 /* others have to read what was given last */ };
+enum {
+    LAST_WORD_MS = 100, /* others have to read what was given last */
+    HOLD_MS = 100,      /* T0: so long at most ready items wait for more of them */
+};
 
 bool dv_handover_can(const divvy_partitioner *p) {
     const struct dv_handover *h = p->handover;
@@ -123,12 +126,22 @@ static bool write_note(struct dv_handover *h, int64_t now) {
     if (!rest) h->waiting_end = &h->waiting;
     add_write(h, w);
     h->dirty = false;
+    h->ready_since = 0;
     dv_note_draft_sent(&h->draft, h->p->party.count, now);
     return true;
 }
 
 bool dv_handover_may_write(const struct dv_handover *h) {
     return h->note && dv_own_note_has_room(h->note) && dv_note_draft_may_begin(&h->draft, h->p->dealt);
+}
+
+/* T0: news of ready items is told at once for all places that were asked for together, though their answers come in
+ * parts: each note is read by all who give. Returns from when on the note may be written; INT64_MAX: nothing is new. */
+static int64_t write_at(const struct dv_handover *h) {
+    int64_t at = INT64_MAX;
+    if (h->ready_since) at = h->ready_since + (h->is_entering ? HOLD_MS : 0);
+    if (h->dirty) at = 0;
+    return at < h->draft.write_at ? h->draft.write_at : at;
 }
 
 /* T5: while places are to leave, writes follow one another, each for as many as it takes. */
@@ -139,7 +152,7 @@ static void write_next(struct dv_handover *h, int64_t now) {
     }
     bool complete = true;
     while (complete && h->waiting && dv_handover_may_write(h)) complete = write_note(h, now);
-    bool is_due = h->dirty && now >= h->draft.write_at && !h->writes;
+    bool is_due = now >= write_at(h) && !h->writes;
     if (complete && is_due && dv_own_note_is_free(h->note)) complete = write_note(h, now);
     if (!complete) dv_client_again(h->p->object.client);
 }
@@ -268,8 +281,8 @@ void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const dv_follow
 static void set_timer(struct dv_handover *h, int64_t now) {
     int64_t due = dv_give_due(h->p), take_due = dv_take_due(h->p, now);
     if (take_due < due) due = take_due;
-    int64_t write_at = h->draft.write_at;
-    if (h->dirty && h->note && write_at < due && write_at > now) due = write_at;
+    int64_t write_due = write_at(h);
+    if (h->note && write_due < due && write_due > now) due = write_due;
     if (due == INT64_MAX) dv_timer_cancel(&h->timer);
     else dv_timer_set(h->p->object.client, &h->timer, due > now ? due : now + 1);
 }
@@ -309,6 +322,10 @@ static void on_other_changed(void *owner, dv_note_view *view, int64_t now) {
 
 void dv_handover_note_differs(divvy_partitioner *p) {
     p->handover->dirty = true;
+}
+
+void dv_handover_is_ready(divvy_partitioner *p, int64_t now) {
+    if (!p->handover->ready_since) p->handover->ready_since = now;
 }
 
 void dv_handover_connected(divvy_partitioner *p) {

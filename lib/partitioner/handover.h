@@ -38,7 +38,9 @@ struct dv_handover {
     dv_note_draft draft;
     dv_departure *waiting, **waiting_end;
     dv_note_departures *writes; /* of this note, or of an earlier one, that are under way, in their order */
-    bool dirty;                 /* our note says something else than is true */
+    bool dirty;                 /* our note says something else than is true, but for more ready items */
+    int64_t ready_since;        /* since when it lacks a ready item; 0: it has all */
+    bool is_entering;           /* places that were asked for are not there yet */
     dv_event go;                /* posted while there may be something to write */
     dv_timer timer;
 };
@@ -62,6 +64,8 @@ void dv_handover_changed(divvy_partitioner *p);
 void dv_handover_note_differs(divvy_partitioner *p);
 /* Returns whether our note can be written now, behind what is under way. */
 bool dv_handover_may_write(const struct dv_handover *h);
+/* The note lacks an item that is ready. It is written when no more of them are to come soon. */
+void dv_handover_is_ready(divvy_partitioner *p, int64_t now);
 /* The place leaves its queue, with a write of our note if that says something of it. */
 void dv_handover_leave(dv_item *item, dv_contender *place);
 /* Nothing is handed over from now on: places leave by themselves. */

@@ -145,9 +145,15 @@ bool dv_take_lists(const dv_item *item) {
     return life->wanted && item->dealt && !life->is_first && life->contender && dv_contender_is_behind(life->contender);
 }
 
+/* Returns whether its place is on its way into the queue. */
+static bool is_asked_for(const dv_item *item) {
+    const dv_item_life *life = &item->life;
+    return life->wanted && life->contender && !life->is_first && !dv_contender_is_behind(life->contender);
+}
+
 /* The user prepares for what the plan gives us and we do not have; and is told when it gives that to another. */
 void dv_take_update(divvy_partitioner *p, int64_t now) {
-    bool now_or_never = false; /* nothing else may come that tells the user */
+    bool is_entering = false, now_or_never = false; /* the second: nothing else may come that tells the user */
     if (!p->handover) return;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
@@ -155,7 +161,8 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
         bool was_asked = item->life.stage == DV_STAGE_PREPARING;
         if (here && !item->take.since && !was_asked) continue;
         if (item->take.since) choose_owner(item);
-        if (dv_take_lists(item) && !(item->noted.marks & DV_NOTE_READY)) dv_handover_note_differs(p);
+        if (dv_take_lists(item) && !(item->noted.marks & DV_NOTE_READY)) dv_handover_is_ready(p, now);
+        is_entering |= is_asked_for(item);
         bool asked = is_to_prepare(item);
         if (asked == was_asked) continue;
         dv_item_move(item, asked ? DV_MOVE_PREPARE : DV_MOVE_CALL_OFF, now);
@@ -168,6 +175,7 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
         /* Its owner may have said all that it will. Without one its place comes at once, and is told with this. */
         now_or_never |= !asked || (item->take.owner && item->take.owner->standing == DV_NOTE_THERE);
     }
+    p->handover->is_entering = is_entering;
     if (now_or_never) dv_report_flush(p);
 }
 
