@@ -221,6 +221,7 @@ int dv_partitioner_configure(divvy_partitioner *p, divvy_client *client, const d
 
 void dv_partitioner_free_config(divvy_partitioner *p) {
     dv_items_free(p);
+    dv_directories_free(p);
     free(p->path);
     free(p->locks_path);
     free(p->party_path);

@@ -34,9 +34,11 @@ static char *compose(struct dv_handover *h, const dv_departure *first) {
     const divvy_partitioner *p = h->p;
     uint8_t *marks = calloc(p->dealt->count + 1, 1);
     if (!marks) return NULL;
-    for (size_t i = 0; i < p->dealt->count; i++) {
-        const dv_item *item = dv_items_of(p)->dealt[i];
-        marks[i] = (uint8_t)((dv_give_lists(item) ? DV_NOTE_LEAVING : 0) | (dv_take_lists(item) ? DV_NOTE_READY : 0));
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        const dv_item *item = dv_item_at(p, i);
+        if (!item->dealt) continue;
+        marks[item->number] =
+            (uint8_t)((dv_give_lists(item) ? DV_NOTE_LEAVING : 0) | (dv_take_lists(item) ? DV_NOTE_READY : 0));
     }
     for (const dv_departure *d = first; d; d = d->next) {
         if (d->item->dealt) marks[d->item->number] |= d->marks;
@@ -176,7 +178,12 @@ static void on_wrote(void *owner, dv_own_note *note, int error, int64_t now) {
     dv_op_begin(p); /* The last place may be the last thing that keeps the partitioner. */
     dv_note_draft_ended(&h->draft, w->gives, error, now);
     if (error) h->dirty = true;
-    for (size_t i = 0; !error && !h->writes && i < dv_item_count(p); i++) dv_item_at(p, i)->noted.was_listed = false;
+    for (size_t i = 0; !error && !h->writes && i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
+        if (!item->noted.was_listed) continue;
+        item->noted.was_listed = false;
+        dv_items_prune(item);
+    }
     end_departures(w->first, error == 0, now);
     free(w);
     if (note == h->note && !dv_own_note_stands(note)) drop_note(p, now);

@@ -133,5 +133,6 @@ bool dv_item_want(dv_item *item, bool wanted, int64_t now) {
     totals->wanted += wanted ? 1 : (size_t)-1;
     if (item->life.is_first) totals->wanted_first += wanted ? 1 : (size_t)-1;
     assert(totals->wanted_first <= totals->wanted);
+    if (!wanted) dv_items_prune(item);
     return true;
 }

@@ -76,7 +76,7 @@ typedef struct {
 
 /* directories.c: the directory of its queue. */
 typedef struct {
-    bool exists;    /* as far as we know */
+    bool exists;    /* as far as we know; dv_directory_exists() knows more */
     bool requested; /* by what is under way */
     bool fresh;     /* made by our last request, so its queue was empty then: Q9 */
 } dv_item_directory;
@@ -119,7 +119,7 @@ typedef struct dv_item {
     dv_item_noted noted;
     dv_item_directory dir;
     bool dealt;      /* in the set that is dealt; else it is in the table only until it has been given up */
-    uint32_t number; /* in the set that is dealt, while it is dealt */
+    uint32_t number; /* in the set that is dealt; of one that is not dealt: that of the next that is */
     dv_item_take take;
     dv_item_give give;
     dv_item_told told;

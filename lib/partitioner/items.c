@@ -14,11 +14,9 @@ static bool may_want(const divvy_partitioner *p, const dv_item *item) {
 bool dv_items_set_target(divvy_partitioner *p, const uint8_t *mine, int64_t now) {
     bool changed = false;
     for (size_t i = 0; i < dv_item_count(p); i++) {
-        if (!dv_item_at(p, i)->dealt) changed |= dv_item_want(dv_item_at(p, i), false, now);
-    }
-    for (size_t i = 0; i < p->dealt->count; i++) {
-        dv_item *item = dv_items_of(p)->dealt[i];
-        changed |= dv_item_want(item, (mine ? mine[i] != 0 : item->life.wanted) && may_want(p, item), now);
+        dv_item *item = dv_item_at(p, i);
+        bool is_mine = item->dealt && (mine ? mine[item->number] != 0 : item->life.wanted);
+        changed |= dv_item_want(item, is_mine && may_want(p, item), now);
     }
     assert(p->totals.wanted <= p->dealt->count);
     p->unfit = 0; /* until a claim has tried */
@@ -171,7 +169,7 @@ void dv_items_claim(divvy_partitioner *p, int64_t now) {
         dv_item *item = dv_item_at(p, i);
         if (!item->life.wanted || item->life.contender || !dv_take_may_enter(item, now)) continue;
         if (error == DIVVY_ELIMIT) unfit++;
-        else if (!item->dir.exists) dv_directory_make(item);
+        else if (!dv_directory_exists(item)) dv_directory_make(item);
         else if ((error = enter_place(p, item, now)) == DIVVY_ELIMIT) unfit++;
         if (error == DIVVY_ENOMEM) {
             dv_life_fail(p, error, DIVVY_REASON_TIMEOUT, now, "out of memory");

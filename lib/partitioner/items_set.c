@@ -1,8 +1,10 @@
-/* The items themselves: a set that can be replaced while it is worked on. SPDX-License-Identifier: Apache-2.0
+/* The items that concern this member: a table that can be replaced while it is worked on. SPDX-License-Identifier:
+ * Apache-2.0
  *
  * docs/protocol.md, rules D17, P15. Items stand behind pointers, which the queues, and requests under way, may hold for
- * longer than a set lasts. Those that are dealt, or have yet to be given up, stand in a table of fixed extent, which
- * another table replaces. So a thread that looks without the client lock sees a whole table. */
+ * longer than a table lasts. An item is made when it comes into our share, and is spare once it has been given up, with
+ * all that was said of it. So a member of a large pool has nothing of most items but what the plan says. The table is
+ * of fixed extent, and another one replaces it. So a thread that looks without the client lock sees a whole table. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +104,9 @@ dv_item *dv_item_ref(dv_item *item) {
 
 void dv_item_unref(dv_item *item) {
     assert(item->refs > 0);
-    if (--item->refs > 0) return;
+    item->refs--;
+    if (item->refs == 1) dv_items_prune(item);
+    if (item->refs > 0) return;
     free(item->load);
     free(item);
 }
@@ -122,65 +126,94 @@ static void free_table(dv_item_table *table) {
     dv_name_index_free(table->index);
     dv_names_unref(table->names);
     free((void *)table->items);
-    free((void *)table->dealt);
     free(table);
 }
+
+/* A row of a table on the way. */
+typedef struct {
+    dv_item *item;
+    uint32_t number;
+    bool dealt;
+} row;
 
 /* A table on the way. Items that were made for it have no reference yet. */
 typedef struct {
     const char **names;
-    dv_item **items;
+    row *rows;
     size_t count;
 } draft;
 
 static void free_draft(draft *d) {
     for (size_t i = 0; i < d->count; i++) {
-        if (d->items[i]->refs == 0) free(d->items[i]);
+        if (d->rows[i].item->refs == 0) free(d->rows[i].item);
     }
     free((void *)d->names);
-    free((void *)d->items);
+    free(d->rows);
 }
 
-/* Returns whether it can leave the table: of that the user must know, who is told by the names in it. */
+/* Returns whether the user has nothing of it, and knows that: he is told by the names in the table. */
 static bool given_up(const dv_item *item) {
     return !dv_item_shown(item) && !item->life.contender && !item->told.token && !item->told.prepare;
 }
 
-/* Both are sorted: one walk over the two of them. */
-static bool merge(draft *d, divvy_partitioner *p, const dv_plan_set *set) {
-    const dv_item_table *old = dv_items_of(p);
-    size_t old_count = old ? old->names->count : 0, room = old_count + set->count;
-    *d = (draft){(const char **)(uintptr_t)malloc(room * sizeof *d->names), calloc(room, sizeof *d->items), 0};
-    bool complete = d->names && d->items;
-    size_t o = 0, s = 0;
-    while (complete && (o < old_count || s < set->count)) {
-        int order = o == old_count ? 1 : s == set->count ? -1 : strcmp(old->names->names[o], set->names[s]);
-        if (order >= 0 || !given_up(old->items[o])) {
-            d->names[d->count] = order > 0 ? set->names[s] : old->names->names[o];
-            d->items[d->count] = order > 0 ? make_item(p, set->names[s]) : old->items[o];
-            complete = d->items[d->count] != NULL;
-            d->count += complete;
-        }
-        o += order <= 0;
-        s += order >= 0;
-    }
-    return complete;
+/* Returns whether an item can leave the table. One that is dealt may come back, so it stays until nothing of it is left,
+ * in a queue, on its way or in what others read. */
+static bool is_spare(const dv_item *item, bool dealt) {
+    if (!given_up(item) || !dealt) return given_up(item);
+    bool is_said = item->noted.marks || item->noted.was_listed || (item->load && item->load->told != DV_CLASS_NONE);
+    return !item->life.wanted && item->refs == 1 && !is_said;
 }
 
-/* Takes over the items of the draft, if there is memory. */
-static dv_item_table *make_table(draft *d, const dv_plan_set *set) {
+static void add_row(draft *d, const char *name, dv_item *item, size_t number, bool dealt) {
+    assert(d->count == 0 || strcmp(d->names[d->count - 1], name) < 0);
+    d->names[d->count] = name;
+    d->rows[d->count++] = (row){item, (uint32_t)number, dealt};
+}
+
+/* Makes those of the items from..to of the set that are ours. Returns false when an allocation fails. */
+static bool add_new(draft *d, divvy_partitioner *p, const dv_plan_set *set, const uint8_t *mine, size_t from,
+                    size_t to) {
+    for (size_t i = from; mine && i < to; i++) {
+        dv_item *item = mine[i] ? make_item(p, set->names[i]) : NULL;
+        if (mine[i] && !item) return false;
+        if (item) add_row(d, set->names[i], item, i, true);
+    }
+    return true;
+}
+
+static size_t count_mine(const dv_plan_set *set, const uint8_t *mine) {
+    size_t count = 0;
+    for (size_t i = 0; mine && i < set->count; i++) count += mine[i] != 0;
+    return count;
+}
+
+/* Lists the items that are in the table and have to stay, and those of the set that are ours: both are sorted. */
+static bool merge(draft *d, divvy_partitioner *p, const dv_plan_set *set, const uint8_t *mine) {
+    const dv_item_table *old = dv_items_of(p);
+    size_t old_count = old ? old->names->count : 0, room = old_count + count_mine(set, mine) + 1, next = 0;
+    *d = (draft){(const char **)(uintptr_t)malloc(room * sizeof *d->names), calloc(room, sizeof *d->rows), 0};
+    if (!d->names || !d->rows) return false;
+    for (size_t i = 0; i < old_count; i++) {
+        dv_item *item = old->items[i];
+        const char *name = old->names->names[i];
+        size_t at = set == p->dealt ? item->number : dv_plan_set_find(set, name, next);
+        bool dealt = set == p->dealt ? item->dealt : at < set->count && strcmp(set->names[at], name) == 0;
+        if (!add_new(d, p, set, mine, next, at)) return false;
+        next = at + dealt;
+        if (!is_spare(item, dealt) || (dealt && mine && mine[at])) add_row(d, name, item, at, dealt);
+    }
+    return add_new(d, p, set, mine, next, set->count);
+}
+
+static dv_item_table *make_table(const draft *d) {
     dv_item_table *table = calloc(1, sizeof *table);
     if (!table) return NULL;
     table->names = dv_names_copy(d->names, d->count);
     table->index = table->names ? dv_name_index_new(table->names) : NULL;
-    table->dealt = malloc(set->count * sizeof *table->dealt);
-    if (!table->index || !table->dealt) {
-        free_table(table);
-        return NULL;
-    }
-    table->items = d->items;
-    *d = (draft){.names = d->names};
-    return table;
+    table->items = calloc(d->count + 1, sizeof *table->items);
+    if (table->index && table->items) return table;
+    free_table(table);
+    return NULL;
 }
 
 static int64_t owned_token(const dv_item *item) {
@@ -192,34 +225,52 @@ void dv_items_note_owned(const dv_item *item) {
 }
 
 /* Fills the table, which takes a reference to each item. All is there already, so nothing can fail here. */
-static void fill_table(dv_item_table *table, const dv_plan_set *set) {
-    uint32_t dealt = 0;
-    for (size_t i = 0; i < table->names->count; i++) {
-        const char *name = table->names->names[i];
-        assert(table->items[i] && (i == 0 || strcmp(table->names->names[i - 1], name) < 0));
-        dv_item *item = dv_item_ref(table->items[i]);
+static void fill_table(dv_item_table *table, const draft *d) {
+    for (size_t i = 0; i < d->count; i++) {
+        dv_item *item = table->items[i] = dv_item_ref(d->rows[i].item);
         item->index = i;
-        item->number = dealt;
-        item->dealt = dealt < set->count && strcmp(set->names[dealt], name) == 0;
-        if (item->dealt) table->dealt[dealt++] = item;
-        atomic_store(dv_name_token(name), owned_token(item));
+        item->number = d->rows[i].number;
+        item->dealt = d->rows[i].dealt;
+        atomic_store(dv_name_token(table->names->names[i]), owned_token(item));
     }
-    assert(dealt == set->count);
+}
+
+static bool is_in(const dv_item_table *table, const dv_item *item) {
+    return item->index < table->names->count && table->items[item->index] == item;
 }
 
 /* Drops the old table's references. An item that it alone has was given up as a whole, or never begun with. */
 static void let_go(const dv_item_table *old, const dv_item_table *table, int64_t now) {
     for (size_t i = 0; i < old->names->count; i++) {
         dv_item *item = old->items[i];
-        bool stays = item->index < table->names->count && table->items[item->index] == item;
-        if (!stays) {
-            assert(given_up(item) && !item->life.is_first);
-            dv_report_forget(item);
-            dv_item_want(item, false, now);
-            item->dealt = false;
+        if (is_in(table, item)) {
+            item->refs--;
+            assert(item->refs > 0);
+            continue;
         }
+        assert(given_up(item) && !item->life.is_first);
+        dv_report_forget(item);
+        dv_item_want(item, false, now);
+        item->dealt = false;
         dv_item_unref(item);
     }
+}
+
+/* Those that are not dealt have the number of the next that is. */
+dv_item *dv_item_dealt(const divvy_partitioner *p, size_t number) {
+    size_t low = 0, high = dv_item_count(p);
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const dv_item *item = dv_item_at(p, middle);
+        if (item->number < number || (item->number == number && !item->dealt)) low = middle + 1;
+        else high = middle;
+    }
+    dv_item *item = low < dv_item_count(p) ? dv_item_at(p, low) : NULL;
+    return item && item->number == number && item->dealt ? item : NULL;
+}
+
+bool dv_items_have(const divvy_partitioner *p, const char *name) {
+    return dv_item_find(p, name) || dv_plan_set_has(p->dealt, name);
 }
 
 /* ---- readers without the client lock ---- */
@@ -282,29 +333,32 @@ int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name) {
 
 /* ---- replacing ---- */
 
-static void tell_too_long(divvy_partitioner *p, const dv_item_table *table) {
-    for (size_t i = 0; i < table->names->count; i++) {
-        if (!table->items[i]->too_long || !table->items[i]->dealt) continue;
-        dv_report_warn_once(
-            p, DIVVY_WARN_ITEM_NAME,
-            "%s: the item \"%.40s...\" has a name that is too long for a lock, whose path may have 65536 "
-            "bytes; it stays unowned. Give it a shorter name in the set of items",
-            p->path, table->names->names[i]);
-        return;
-    }
+static void tell_too_long(divvy_partitioner *p) {
+    size_t i = find_too_long(p->locks_path, p->dealt);
+    if (i == p->dealt->count) return;
+    dv_report_warn_once(p, DIVVY_WARN_ITEM_NAME,
+                        "%s: the item \"%.40s...\" has a name that is too long for a lock, whose path may have 65536 "
+                        "bytes; it stays unowned. Give it a shorter name in the set of items",
+                        p->path, p->dealt->names[i]);
 }
 
-/* Also what prunes: with the set that is dealt already, all that is left out is what has been given up. */
-static int replace(divvy_partitioner *p, const dv_plan_set *set) {
+static bool has_encoded(const dv_plan_set *set) {
+    for (size_t i = 0; i < set->count; i++) {
+        if (!dv_name_is_plain(set->names[i])) return true;
+    }
+    return false;
+}
+
+/* Leaves out what is spare, and adds what is ours by `mine`. */
+static int replace(divvy_partitioner *p, const dv_plan_set *set, const uint8_t *mine) {
     if (!p->readers && !(p->readers = dv_readers_new())) return DIVVY_ENOMEM;
     draft d;
-    dv_item_table *table = merge(&d, p, set) ? make_table(&d, set) : NULL;
+    dv_item_table *old = dv_items_of(p), *table = merge(&d, p, set, mine) ? make_table(&d) : NULL;
+    if (table) fill_table(table, &d);
     free_draft(&d);
     if (!table) return DIVVY_ENOMEM;
-    dv_item_table *old = dv_items_of(p);
-    fill_table(table, set);
     atomic_store(&p->table, table);
-    assert(dv_item_count(p) >= set->count);
+    p->spare = 0;
     if (!old) return 0;
     let_go(old, table, dv_client_now(p->object.client));
     retire(p, old);
@@ -313,26 +367,40 @@ static int replace(divvy_partitioner *p, const dv_plan_set *set) {
 
 int dv_items_use(divvy_partitioner *p, dv_plan_set *set) {
     bool same = p->dealt && dv_plan_set_equal(p->dealt, set);
-    if (!same && replace(p, set) != 0) return DIVVY_ENOMEM;
+    if (!same && replace(p, set, NULL) != 0) return DIVVY_ENOMEM;
     dv_plan_set_ref(set);
     dv_plan_set_unref(p->dealt);
     p->dealt = set;
-    assert(p->dealt->count <= dv_item_count(p));
-    if (!same) tell_too_long(p, dv_items_of(p));
+    if (same) return 0;
+    p->has_encoded = has_encoded(set);
+    tell_too_long(p);
     return 0;
+}
+
+int dv_items_need(divvy_partitioner *p, const uint8_t *mine) {
+    size_t missing = count_mine(p->dealt, mine);
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        const dv_item *item = dv_item_at(p, i);
+        missing -= item->dealt && mine[item->number];
+    }
+    return missing == 0 ? 0 : replace(p, p->dealt, mine);
 }
 
 /* Once for all that are given up by the events that wait in the queue. Without memory they stay until the next time. */
 static void on_prune(dv_event *event, int64_t now) {
     divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, prune);
     event->run = NULL;
-    replace(p, p->dealt);
+    replace(p, p->dealt, NULL);
     dv_op_end(p, now);
 }
 
+/* A table is replaced in time that goes with its length, so not for each item that is spare. */
 void dv_items_prune(dv_item *item) {
+    enum { SPARE_PART = 4 };
     divvy_partitioner *p = item->partitioner;
-    if (!item->dealt && given_up(item) && p->state != DIVVY_FAILURE) dv_op_post(p, &p->prune, on_prune);
+    if (p->state == DIVVY_FAILURE || !is_in(dv_items_of(p), item) || !is_spare(item, item->dealt)) return;
+    p->spare++;
+    if (!item->dealt || p->spare * SPARE_PART > dv_item_count(p)) dv_op_post(p, &p->prune, on_prune);
 }
 
 void dv_items_free(divvy_partitioner *p) {

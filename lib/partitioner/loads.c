@@ -37,8 +37,8 @@ static bool is_known(const dv_item *item) {
 
 static double total_of(const divvy_partitioner *p, int64_t now) {
     double total = 0;
-    for (size_t i = 0; i < p->dealt->count; i++) {
-        dv_item *item = dv_items_of(p)->dealt[i];
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
         if (is_known(item)) total += dv_load_meter_read(&item->load->meter, now);
     }
     return total;
@@ -56,7 +56,7 @@ static uint8_t class_of(dv_item *item, int64_t now) {
 static char *compose(struct dv_own_loads *l, int64_t now) {
     const divvy_partitioner *p = l->p;
     dv_plan_set *set = p->dealt;
-    dv_item_class *items = malloc((set->count + 1) * sizeof *items);
+    dv_item_class *items = malloc((dv_item_count(p) + 1) * sizeof *items);
     if (!items) return NULL;
     double total = total_of(p, now);
     dv_load_report report = {.total = dv_class_of(total),
@@ -65,11 +65,11 @@ static char *compose(struct dv_own_loads *l, int64_t now) {
                              .set_hash = set->hash,
                              .items = items};
     memcpy(report.unit, p->load_unit, sizeof report.unit);
-    for (size_t i = 0; i < set->count; i++) {
-        dv_item *item = dv_items_of(p)->dealt[i];
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
         uint8_t class = class_of(item, now);
         if (item->load) item->load->told = class;
-        if (class != DV_CLASS_NONE) items[report.count++] = (dv_item_class){.item = (uint32_t)i, .class = class};
+        if (class != DV_CLASS_NONE) items[report.count++] = (dv_item_class){.item = item->number, .class = class};
     }
     char *text = dv_load_report_print(&report);
     free(items);
@@ -95,8 +95,8 @@ static bool is_to_be_written(const struct dv_own_loads *l, int64_t now) {
     double total = total_of(p, now), larger = total > l->total ? total : l->total;
     double difference = total > l->total ? total - l->total : l->total - total;
     if (larger > p->config.load_floor && difference >= TOTAL_DIFFERENCE * larger) return true;
-    for (size_t i = 0; i < p->dealt->count; i++) {
-        dv_item *item = dv_items_of(p)->dealt[i];
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
         if (item->load && differs(item, class_of(item, now), larger)) return true;
     }
     return false;

@@ -171,11 +171,7 @@ static void on_seen(void *owner, const char *const *names, size_t count, int64_t
 
 /* P11: only what stands under two locks cannot wait until the party has settled. */
 static bool on_needs_names(void *owner) {
-    const divvy_partitioner *p = owner;
-    for (size_t i = 0; i < p->dealt->count; i++) {
-        if (!dv_items_of(p)->dealt[i]->plain) return true;
-    }
-    return false;
+    return ((const divvy_partitioner *)owner)->has_encoded;
 }
 
 static bool stands_before(const dv_member *a, const dv_member *b) {

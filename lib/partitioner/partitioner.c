@@ -303,9 +303,9 @@ int divvy_partitioner_prepared(divvy_partitioner *p, const char *item) {
     int error = dv_partitioner_enter(p);
     if (error) return error;
     dv_item *one = item ? dv_item_find(p, item) : NULL;
-    if (item && !one)
+    if (item && !dv_items_have(p, item))
         error = dv_fail(p->object.client, DIVVY_ENOENT, "prepared: the pool has no item \"%.200s\"", item);
-    if (!error) dv_take_prepared(p, one);
+    else if (!item || one) dv_take_prepared(p, one);
     dv_handover_changed(p);
     leave(p);
     return error;
@@ -332,8 +332,10 @@ int divvy_partitioner_set_load(divvy_partitioner *p, const char *item, double lo
                         "set_load: a load is a finite number from 0 up, and that of \"%.200s\" is %g", item, load);
     else if (!p->follower)
         error = dv_fail(client, DIVVY_EINVAL, "set_load: loads go with DIVVY_ASSIGN_AUTO or _STICKY only");
-    else if (!one) error = dv_fail(client, DIVVY_ENOENT, "set_load: the pool has no item \"%.200s\"", item);
-    else if (dv_own_loads_set(one, load, dv_client_now(client)) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
+    else if (!dv_items_have(p, item))
+        error = dv_fail(client, DIVVY_ENOENT, "set_load: the pool has no item \"%.200s\"", item);
+    else if (one && dv_own_loads_set(one, load, dv_client_now(client)) != 0)
+        error = dv_fail_plainly(client, DIVVY_ENOMEM);
     leave(p);
     return error;
 }

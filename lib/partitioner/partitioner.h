@@ -24,14 +24,20 @@
 #include "recipe/fetch.h"
 #include "recipe/membership.h"
 
-/* The items (items_set.c). Other threads read names, tokens and index, without the client lock. */
+/* The items that concern us (items_set.c): ours, and those that are to be given up or told of yet. Other threads read
+ * names, tokens and index, without the client lock. */
 typedef struct dv_item_table {
     struct dv_item_table *older; /* of retired ones */
     dv_names *names;             /* with the token of each item that is shown and not revoked */
     dv_name_index *index;
     dv_item **items; /* in the order of names */
-    dv_item **dealt; /* in the order of the set that is dealt */
 } dv_item_table;
+
+/* The directories of items that are not in the table: directories.c. */
+typedef struct {
+    dv_plan_set *set; /* whose items the bits are of; NULL: nothing is known */
+    uint8_t *bits;    /* of each item: its directory exists, as far as we know */
+} dv_known_directories;
 
 /* The news that the user was told last, those still to be told, and the call that is made now: report.c. */
 typedef struct {
@@ -119,7 +125,10 @@ struct divvy_partitioner {
     dv_item_table *retired; /* tables that were replaced since the grace period began */
     dv_item_table *aging;   /* those before: freed when it ends */
     dv_timer collect_timer; /* asks whether it has ended */
-    dv_event prune;         /* posted when items that are not dealt have been given up */
+    dv_event prune;         /* posted when enough items of the table are spare */
+    size_t spare;           /* how often one became so since the table was made */
+    bool has_encoded;       /* an item that is dealt has a name that kazoo cannot share */
+    dv_known_directories directories;
 
     divvy_partition_state state;
     uint64_t state_id, told_id;
@@ -229,7 +238,7 @@ bool dv_leave_again(void *partitioner);
 static inline dv_item_table *dv_items_of(const divvy_partitioner *p) {
     return atomic_load_explicit(&((divvy_partitioner *)(uintptr_t)p)->table, memory_order_relaxed);
 }
-/* The items of the table; others are no longer seen, but for the requests about them that are under way. */
+/* The items of the table; others are not seen, but for the requests about them that are under way. */
 static inline size_t dv_item_count(const divvy_partitioner *p) {
     return dv_items_of(p)->names->count;
 }
@@ -239,7 +248,11 @@ static inline dv_item *dv_item_at(const divvy_partitioner *p, size_t i) {
 static inline const char *dv_item_name(const divvy_partitioner *p, size_t i) {
     return dv_items_of(p)->names->names[i];
 }
+/* These return NULL where the item is not in the table, as one that does not concern us. */
 dv_item *dv_item_find(const divvy_partitioner *p, const char *name);
+dv_item *dv_item_dealt(const divvy_partitioner *p, size_t number);
+/* Returns whether it is an item that is dealt, or one that has yet to be given up. */
+bool dv_items_have(const divvy_partitioner *p, const char *name);
 dv_item *dv_item_ref(dv_item *item);
 void dv_item_unref(dv_item *item);
 /* Makes a set of what a user gave. Returns 0; or DIVVY_EINVAL, _E2BIG, _ENOMEM: the message begins with `call`. */
@@ -248,7 +261,10 @@ int dv_items_make_set(dv_plan_set **out, divvy_client *client, const char *call,
 /* P15: deals another set, and takes a reference to it; dv_state_target_settled() with a target of that set follows in
  * the same turn. Returns 0, or DIVVY_ENOMEM: nothing has changed. */
 int dv_items_use(divvy_partitioner *p, dv_plan_set *set);
-/* An item that is not dealt was given up, perhaps as a whole: then it leaves the table soon. */
+/* Takes the items that are ours by a target, mine[i] for item i of p->dealt, into the table, before the target is
+ * settled. Returns 0, or DIVVY_ENOMEM: nothing has changed. */
+int dv_items_need(divvy_partitioner *p, const uint8_t *mine);
+/* Something of an item was given up, perhaps the last of it: then it leaves the table soon. */
 void dv_items_prune(dv_item *item);
 void dv_items_free(divvy_partitioner *p);
 /* P10: returns the token of an item that we believe in, or 0. From any thread, without the client lock. */
@@ -298,9 +314,12 @@ void dv_items_show(dv_item *item, int64_t now);
 void dv_directories_connected(divvy_partitioner *p);
 /* Reads them again when the target has items whose directory we do not know; places are entered after that. */
 void dv_directories_refresh(divvy_partitioner *p);
-/* Takes the list of P/locks for which directories there are. */
-void dv_directories_note(divvy_partitioner *p, const dv_reply *list);
 void dv_directories_forget(divvy_partitioner *p);
+void dv_directories_free(divvy_partitioner *p);
+bool dv_directory_exists(const dv_item *item);
+/* Returns the name of the item whose directory has that name, malloc'ed; NULL: it is no item's (N4), or memory is
+ * short. */
+char *dv_directory_item(const char *node);
 /* Makes an item's directory; notes that it is gone, or in use; deletes it, if the item is no longer dealt (P15). */
 void dv_directory_make(dv_item *item);
 void dv_directory_gone(dv_item *item);

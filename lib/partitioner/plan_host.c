@@ -3,8 +3,14 @@
 #include <stdlib.h>
 
 #include "partitioner/handover.h"
+#include "znode/path.h"
 
 /* ---- the target ---- */
+
+/* P11: what kazoo would take under another lock is not requested while a member of it is seen. */
+static bool may_share(const divvy_partitioner *p, size_t number) {
+    return !p->kazoo_seen || !p->has_encoded || dv_name_is_plain(p->dealt->names[number]);
+}
 
 /* Deals the items that the target is of, and marks those that are ours. Returns 0 or an error to fail with. */
 static int deal(divvy_partitioner *p, const dv_follow_target *target, uint8_t **mine) {
@@ -14,17 +20,18 @@ static int deal(divvy_partitioner *p, const dv_follow_target *target, uint8_t **
     *mine = error ? NULL : calloc(p->dealt->count + 1, 1);
     if (!*mine) return DIVVY_ENOMEM;
     if (target->source == DV_FOLLOW_NAMES)
-        return dv_target_compute(p, &p->party, dv_membership_name(p->membership), *mine);
-    /* P11: what kazoo would take under another lock is not requested while a member of it is seen. */
+        error = dv_target_compute(p, &p->party, dv_membership_name(p->membership), *mine);
     for (size_t i = 0; target->source == DV_FOLLOW_PLAN && i < p->dealt->count; i++)
-        (*mine)[i] = target->mine[i] && (!p->kazoo_seen || dv_items_of(p)->dealt[i]->plain);
-    return 0;
+        (*mine)[i] = target->mine[i] && may_share(p, i);
+    return error ? error : dv_items_need(p, *mine);
 }
 
+/* All that is ours by a target is in the table. */
 static bool is_wanted_already(const divvy_partitioner *p, const uint8_t *mine) {
     if (!p->target_valid) return false;
-    for (size_t i = 0; i < p->dealt->count; i++) {
-        if (dv_items_of(p)->dealt[i]->life.wanted != (mine[i] != 0)) return false;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        const dv_item *item = dv_item_at(p, i);
+        if (item->dealt && item->life.wanted != (mine[item->number] != 0)) return false;
     }
     return true;
 }

@@ -210,8 +210,8 @@ static int ask_function(divvy_partitioner *p, const pool *all, uint8_t *mine) {
 
 /* kazoo writes item names raw, and would nest or crash on what must be encoded. */
 static void refuse_encoded(divvy_partitioner *p, uint8_t *mine) {
-    for (size_t i = 0; i < p->dealt->count; i++) {
-        if (dv_items_of(p)->dealt[i]->plain) continue;
+    for (size_t i = 0; p->has_encoded && i < p->dealt->count; i++) {
+        if (dv_name_is_plain(p->dealt->names[i])) continue;
         mine[i] = 0;
         dv_report_warn_once(p, DIVVY_WARN_ITEM_NAME,
                             "%s: the item \"%.100s\" cannot be shared with kazoo members, which write names raw; it "

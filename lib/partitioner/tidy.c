@@ -1,5 +1,6 @@
 /* Deleting the directories of items that nobody needs: docs/protocol.md, P12. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,25 +60,14 @@ static void on_swept(void *context, int error, int64_t now) {
     one_less(p, now);
 }
 
-/* Returns whether an item can have a directory of that name (N4), and none of the table has it. */
-static bool is_unknown(const divvy_partitioner *p, const char *node) {
-    size_t name_bytes = dv_name_decode(node, NULL, 0) + 1, node_bytes = strlen(node) + 1;
-    char *name = malloc(name_bytes), *again = malloc(node_bytes);
-    bool unknown = name && again;
-    if (unknown) dv_name_decode(node, name, name_bytes);
-    unknown = unknown && dv_name_encode(name, again, node_bytes) + 1 == node_bytes && strcmp(again, node) == 0 &&
-              !dv_item_find(p, name);
-    free(name);
-    free(again);
-    return unknown;
-}
-
 static void sweep_unknown(divvy_partitioner *p, const dv_reply *list) {
     static const dv_fetch_kind kind = {DV_EXISTS, 200, on_looked, on_swept};
     size_t count = 0;
     const char **unknown = (const char **)(uintptr_t)malloc((list->child_count + 1) * sizeof *unknown);
     for (size_t i = 0; unknown && i < list->child_count; i++) {
-        if (is_unknown(p, list->children[i])) unknown[count++] = list->children[i];
+        char *name = dv_directory_item(list->children[i]);
+        if (name && !dv_items_have(p, name)) unknown[count++] = list->children[i];
+        free(name);
     }
     sweep *s = count ? malloc(sizeof *s) : NULL;
     if (s) *s = (sweep){.p = p};
@@ -88,22 +78,38 @@ static void sweep_unknown(divvy_partitioner *p, const dv_reply *list) {
 
 /* ---- P12: the last member ---- */
 
+/* A directory on its way out. */
+typedef struct {
+    divvy_partitioner *p;
+    char path[];
+} removal;
+
 static void on_directory_removed(void *context, const dv_reply *reply, int64_t now) {
     (void)reply; /* It may have children, or be gone. */
-    one_less(context, now);
+    removal *r = context;
+    divvy_partitioner *p = r->p;
+    free(r);
+    one_less(p, now);
+}
+
+static void remove_directory(divvy_partitioner *p, const char *node) {
+    size_t bytes = strlen(p->locks_path) + 1 + strlen(node) + 1;
+    removal *r = malloc(sizeof *r + bytes);
+    if (!r) return;
+    r->p = p;
+    snprintf(r->path, bytes, "%s/%s", p->locks_path, node);
+    if (dv_batch_delete(p->object.client->znode, r->path, on_directory_removed, r) == 0) one_more(p);
+    else free(r);
 }
 
 /* The directories that are there now, other members' among them; those that are empty go. */
 static void on_what_is_left(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
-    if (reply->error == 0) {
-        dv_directories_note(p, reply);
-        sweep_unknown(p, reply);
-    }
-    for (size_t i = 0; reply->error == 0 && i < dv_item_count(p); i++) {
-        dv_item *item = dv_item_at(p, i);
-        if (item->dir.exists && dv_batch_delete(p->object.client->znode, item->directory, on_directory_removed, p) == 0)
-            one_more(p);
+    if (reply->error == 0) sweep_unknown(p, reply);
+    for (size_t i = 0; reply->error == 0 && i < reply->child_count; i++) {
+        char *name = dv_directory_item(reply->children[i]);
+        if (name && dv_items_have(p, name)) remove_directory(p, reply->children[i]);
+        free(name);
     }
     one_less(p, now);
 }
@@ -140,7 +146,7 @@ static void on_directories(void *context, const dv_reply *reply, int64_t now) {
 /* Where there are no more than items it is not worth the names, which may be a megabyte. */
 static void on_count(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
-    bool more = reply->error == 0 && (size_t)reply->stat->children > dv_item_count(p) && sweeps(p);
+    bool more = reply->error == 0 && (size_t)reply->stat->children > p->dealt->count && sweeps(p);
     if (more && dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_directories, p) == 0) one_more(p);
     one_less(p, now);
 }

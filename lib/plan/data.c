@@ -57,6 +57,28 @@ void dv_plan_set_unref(dv_plan_set *set) {
     free(set);
 }
 
+size_t dv_plan_set_find(const dv_plan_set *set, const char *name, size_t from) {
+    assert(from <= set->count);
+    size_t step = 1, low = from, high = from;
+    while (high < set->count && strcmp(set->names[high], name) < 0) {
+        low = high + 1;
+        high += step;
+        step *= 2;
+    }
+    if (high > set->count) high = set->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(set->names[middle], name) < 0) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+bool dv_plan_set_has(const dv_plan_set *set, const char *name) {
+    size_t at = dv_plan_set_find(set, name, 0);
+    return at < set->count && strcmp(set->names[at], name) == 0;
+}
+
 bool dv_plan_set_equal(const dv_plan_set *a, const dv_plan_set *b) {
     return a == b || (a->count == b->count && a->block_bytes == b->block_bytes &&
                       memcmp(a->block, b->block, a->block_bytes) == 0);

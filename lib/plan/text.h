@@ -136,6 +136,9 @@ dv_plan_set *dv_plan_set_make(const char *const *names, size_t count);
 dv_plan_set *dv_plan_set_ref(dv_plan_set *set);
 void dv_plan_set_unref(dv_plan_set *set);
 bool dv_plan_set_equal(const dv_plan_set *a, const dv_plan_set *b);
+/* Returns the first item from `from` on that is not less than the name, or the count. Fast where it is near `from`. */
+size_t dv_plan_set_find(const dv_plan_set *set, const char *name, size_t from);
+bool dv_plan_set_has(const dv_plan_set *set, const char *name);
 
 /* One without members; its items have no owners. Takes over a reference to the set, also when it fails. */
 dv_plan *dv_plan_make(dv_plan_set *set);

@@ -79,6 +79,15 @@ static bool has_between(const sim_world *w, int64_t after, int64_t before) {
     return false;
 }
 
+/* The member has nothing of an item that is not in its table. */
+static void forget_absent(const sim_member *m, sim_hand *h) {
+    for (size_t item = 0; item < m->world->script->items; item++) {
+        if (sim_item_of(m, item)) continue;
+        h->was_away[item] = h->left[item] = false;
+        h->away_ms[item] = 0;
+    }
+}
+
 /* T4: since when its plans give away what it shows. Returns whether the plan is another. */
 static bool follow_plan(sim_member *m, sim_hand *h) {
     const divvy_partitioner *p = m->partitioner;
@@ -97,6 +106,7 @@ static bool follow_plan(sim_member *m, sim_hand *h) {
     h->plan_decided = decides;
     h->self_known = knows_itself(f);
     h->generation = p->generation;
+    forget_absent(m, h);
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *own = dv_item_at(p, i);
         size_t item = item_at(p, i);
@@ -286,13 +296,19 @@ static bool waits_for_session(sim_world *w, const dv_item *own) {
     return sim_session_touched(w, owner->session) || (owner->stands && !sim_member_of_session(w, owner->session));
 }
 
-static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
+/* `own` is NULL for an item that is not in the member's table. */
+static void check_given_up(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
     sim_world *w = m->world;
-    int64_t session = divvy_client_session_id(m->client), limit_ms = bound_ms(w);
-    bool stale = !own->life.contender && has_place(w, item, session);
-    if (lasts(w, &h->stale_ms[item], stale) > limit_ms)
+    int64_t session = divvy_client_session_id(m->client);
+    bool stale = (!own || !own->life.contender) && has_place(w, item, session);
+    if (lasts(w, &h->stale_ms[item], stale) > bound_ms(w))
         sim_violate(w, "L7", "%s has given up %s for %lld ms, and its place stands", m->name, w->items[item],
                     (long long)(w->now_ms - h->stale_ms[item]));
+}
+
+static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
+    sim_world *w = m->world;
+    int64_t limit_ms = bound_ms(w);
     bool first = own->life.wanted && !dv_item_shown(own) && own->life.contender &&
                  dv_contender_stands(own->life.contender) &&
                  w->truth.queues[item].first == dv_contender_token(own->life.contender) && !waits_for_session(w, own);
@@ -359,10 +375,11 @@ static void check_next_owner(sim_member *m, sim_hand *h, const dv_item *own, siz
                     (long long)(w->now_ms - h->untold_ms[item]));
 }
 
-/* Keeps those of `but`, which may be NULL. An item that has left the member's sets, and comes back, waits from then. */
+/* Keeps those of `but`, which may be NULL. An item that has left the member's table, and comes back, waits from then. */
 static void forget_waits(sim_hand *h, const bool *but) {
     for (size_t i = 0; i < SIM_ITEMS_MAX; i++) {
-        if (!but || !but[i]) h->stale_ms[i] = h->idle_ms[i] = h->absent_ms[i] = h->untold_ms[i] = 0;
+        if (!but) h->stale_ms[i] = 0;
+        if (!but || !but[i]) h->idle_ms[i] = h->absent_ms[i] = h->untold_ms[i] = 0;
     }
 }
 
@@ -383,7 +400,8 @@ static void look(sim_member *m, sim_hand *h) {
         check_owner(m, own, item);
         check_next_owner(m, h, own, item);
     }
-    forget_waits(h, looked_at);
+    for (size_t i = 0; calm && i < w->script->items; i++) check_given_up(m, h, sim_item_of(m, i), i);
+    forget_waits(h, calm ? looked_at : NULL);
 }
 
 /* ---- steps ---- */

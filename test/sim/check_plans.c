@@ -105,12 +105,13 @@ static void check_share(sim_member *m, const dv_follower *f) {
         return;
     }
     for (size_t i = 0; i < plan->set->count; i++) {
-        bool wanted = dv_items_of(p)->dealt[i]->life.wanted, planned = plan->owners[i] == own->slot;
-        if (planned && !dv_items_of(p)->dealt[i]->life.is_first && p->unfit == 0) {
+        const dv_item *item = dv_item_dealt(p, i);
+        bool wanted = item && item->life.wanted, planned = plan->owners[i] == own->slot;
+        if (planned && !(item && item->life.is_first) && p->unfit == 0) {
             sim_violate(w, "D34", "%s is ACQUIRED, and does not hold the lock of %s", m->name, plan->set->names[i]);
             return;
         }
-        if (wanted == planned || dv_items_of(p)->dealt[i]->too_long) continue;
+        if (wanted == planned || (item && item->too_long)) continue;
         sim_violate(w, "D34", "%s is ACQUIRED, and by the plan %s is %s", m->name, plan->set->names[i],
                     planned ? "its own" : "another's");
         return;

@@ -161,6 +161,7 @@ static inline int deal(member *m, const char *items, const char *mine) {
         for (size_t s = 0; s < share.count; s++) target[i] |= strcmp(set->names[i], share.names[s]) == 0;
     }
     int error = dv_items_use(m->p, set);
+    if (!error) error = dv_items_need(m->p, target);
     if (!error) dv_state_target_settled(m->p, target, DIVVY_REASON_FOREIGN, dv_client_now(m->client));
     dv_plan_set_unref(set);
     dv_client_unlock(m->client);
