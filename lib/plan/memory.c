@@ -21,6 +21,50 @@ void dv_plan_memory_stand(dv_plan_memory *memory, dv_plan_standing standing, int
     if (mzxid > memory->newest_mzxid) memory->newest_mzxid = mzxid;
 }
 
+/* ---- the plan before ---- */
+
+static size_t count_formers(const dv_plan *before, const dv_plan *plan) {
+    size_t count = 0;
+    for (size_t i = 0; i < plan->set->count; i++) count += before->owners[i] != plan->owners[i];
+    return count;
+}
+
+static void forget_before(dv_plan_memory *memory) {
+    dv_plan_free(memory->before);
+    free(memory->formers);
+    memory->before = NULL;
+    memory->formers = NULL;
+    memory->former_count = 0;
+}
+
+/* Owners are the largest part of a plan, and most stay. Where all of them are shorter, or memory is short, they stay. */
+static void shorten_before(dv_plan_memory *memory) {
+    dv_plan *before = memory->before;
+    const dv_plan *plan = memory->plan;
+    if (before == NULL || before->set != plan->set) return;
+    size_t count = count_formers(before, plan), bytes = count * sizeof *memory->formers;
+    bool is_shorter = bytes < plan->set->count * sizeof *plan->owners;
+    dv_plan_former *formers = is_shorter ? malloc(bytes + 1) : NULL;
+    if (formers == NULL) return;
+    for (size_t i = 0; i < plan->set->count; i++) {
+        if (before->owners[i] == plan->owners[i]) continue;
+        formers[memory->former_count++] = (dv_plan_former){(uint32_t)i, before->owners[i]};
+    }
+    assert(memory->former_count == count);
+    memory->formers = formers;
+    free(before->owners);
+    before->owners = NULL;
+}
+
+void dv_plan_memory_owners_before(const dv_plan_memory *memory, uint32_t *owners) {
+    const dv_plan *before = memory->before;
+    const uint32_t *from = before->owners != NULL ? before->owners : memory->plan->owners;
+    memcpy(owners, from, before->set->count * sizeof *owners);
+    for (size_t n = 0; n < memory->former_count; n++) owners[memory->formers[n].item] = memory->formers[n].slot;
+}
+
+/* ---- the newest ---- */
+
 void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *root, int32_t version) {
     assert(plan->mzxid > 0);
     if (dv_plan_memory_passed(memory, plan->mzxid)) {
@@ -29,10 +73,12 @@ void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *ro
         return;
     }
     bool same = memory->plan && memory->plan->mzxid == plan->mzxid;
-    dv_plan_free(same ? memory->plan : memory->before);
+    if (same) dv_plan_free(memory->plan);
+    else forget_before(memory);
     if (!same) memory->before = memory->plan;
     dv_plan_root_clear(&memory->root);
     memory->plan = plan;
+    if (!same) shorten_before(memory);
     memory->root = *root;
     *root = (dv_plan_root){0};
     dv_plan_memory_stand(memory, DV_PLAN_GOOD, plan->mzxid, version);
@@ -63,8 +109,8 @@ int dv_plan_memory_take_past(dv_plan_memory *memory, const char *epoch, const dv
 
 void dv_plan_memory_clear(dv_plan_memory *memory) {
     free(memory->past.text.bytes);
+    forget_before(memory);
     dv_plan_free(memory->plan);
-    dv_plan_free(memory->before);
     dv_plan_root_clear(&memory->root);
     *memory = (dv_plan_memory){0};
 }

@@ -24,9 +24,17 @@ typedef struct {
     int64_t mzxid, written_ms; /* of that child */
 } dv_plan_past;
 
+/* An item that had another owner by the plan before. */
 typedef struct {
-    dv_plan *plan;     /* the newest that was read or written, by mzxid; NULL: none was ever seen */
-    dv_plan *before;   /* the one that was in memory until then; NULL: none, or there was no memory for it */
+    uint32_t item, slot; /* slot: as in dv_plan.owners */
+} dv_plan_former;
+
+typedef struct {
+    dv_plan *plan;   /* the newest that was read or written, by mzxid; NULL: none was ever seen */
+    dv_plan *before; /* the one that was in memory until then; NULL: none */
+    /* Where few items have moved, before->owners is NULL, and these stand for it, ascending: most are as in `plan`. */
+    dv_plan_former *formers;
+    size_t former_count;
     dv_plan_root root; /* that it is from: a delta's writer names its parts again */
     dv_plan_standing standing;
     int64_t mzxid;        /* of the root that was read last, good or not; 0: there was none */
@@ -35,6 +43,8 @@ typedef struct {
     dv_plan_past past;
 } dv_plan_memory;
 
+/* Fills in the owners by the plan before, of which there is one, as slots of its items. */
+void dv_plan_memory_owners_before(const dv_plan_memory *memory, uint32_t *owners);
 /* Takes over the plan, whose mzxid is set, and the root, which is cleared; the plan that was there becomes the one
  * before. An older plan than the one in memory is freed instead. */
 void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *root, int32_t version);
