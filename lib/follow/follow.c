@@ -29,6 +29,7 @@ dv_follower *dv_follow_new(const dv_follow_config *config, const dv_follow_event
     f->questions = questions;
     f->owner = owner;
     f->look = look;
+    f->memory.is_lean = true;
     f->is_stopped = true;
     f->path = dv_path_join(config->path, "plan");
     f->roster = dv_roster_new(config->client, config->party_path, events->ghost, owner);

@@ -156,8 +156,8 @@ static bool given_up(const dv_item *item) {
     return !dv_item_shown(item) && !item->life.contender && !item->told.token && !item->told.prepare;
 }
 
-/* Returns whether an item can leave the table. One that is dealt may come back, so it stays until nothing of it is left,
- * in a queue, on its way or in what others read. */
+/* Returns whether an item can leave the table. One that is dealt may come back, so it stays until nothing of it is
+ * left, in a queue, on its way or in what others read. */
 static bool is_spare(const dv_item *item, bool dealt) {
     if (!given_up(item) || !dealt) return given_up(item);
     bool is_said = item->noted.marks || item->noted.was_listed || (item->load && item->load->told != DV_CLASS_NONE);

@@ -37,11 +37,11 @@ static void forget_before(dv_plan_memory *memory) {
     memory->former_count = 0;
 }
 
-/* Owners are the largest part of a plan, and most stay. Where all of them are shorter, or memory is short, they stay. */
+/* Owners are the largest part of a plan, and most do not move. */
 static void shorten_before(dv_plan_memory *memory) {
     dv_plan *before = memory->before;
     const dv_plan *plan = memory->plan;
-    if (before == NULL || before->set != plan->set) return;
+    if (!memory->is_lean || before == NULL || before->set != plan->set) return;
     size_t count = count_formers(before, plan), bytes = count * sizeof *memory->formers;
     bool is_shorter = bytes < plan->set->count * sizeof *plan->owners;
     dv_plan_former *formers = is_shorter ? malloc(bytes + 1) : NULL;
@@ -112,5 +112,5 @@ void dv_plan_memory_clear(dv_plan_memory *memory) {
     forget_before(memory);
     dv_plan_free(memory->plan);
     dv_plan_root_clear(&memory->root);
-    *memory = (dv_plan_memory){0};
+    *memory = (dv_plan_memory){.is_lean = memory->is_lean};
 }

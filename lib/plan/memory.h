@@ -32,7 +32,9 @@ typedef struct {
 typedef struct {
     dv_plan *plan;   /* the newest that was read or written, by mzxid; NULL: none was ever seen */
     dv_plan *before; /* the one that was in memory until then; NULL: none */
-    /* Where few items have moved, before->owners is NULL, and these stand for it, ascending: most are as in `plan`. */
+    /* The plan before is asked by dv_plan_memory_owners_before() only: where few items have moved, before->owners is
+     * NULL, and these stand for it, ascending. */
+    bool is_lean;
     dv_plan_former *formers;
     size_t former_count;
     dv_plan_root root; /* that it is from: a delta's writer names its parts again */
@@ -43,7 +45,7 @@ typedef struct {
     dv_plan_past past;
 } dv_plan_memory;
 
-/* Fills in the owners by the plan before, of which there is one, as slots of its items. */
+/* Fills in the owners by the plan before, which is not NULL, as slots of its items. */
 void dv_plan_memory_owners_before(const dv_plan_memory *memory, uint32_t *owners);
 /* Takes over the plan, whose mzxid is set, and the root, which is cleared; the plan that was there becomes the one
  * before. An older plan than the one in memory is freed instead. */

@@ -375,7 +375,7 @@ static void check_next_owner(sim_member *m, sim_hand *h, const dv_item *own, siz
                     (long long)(w->now_ms - h->untold_ms[item]));
 }
 
-/* Keeps those of `but`, which may be NULL. An item that has left the member's table, and comes back, waits from then. */
+/* Keeps those of `but`, which may be NULL. An item that has left the member's table, and comes back, waits again. */
 static void forget_waits(sim_hand *h, const bool *but) {
     for (size_t i = 0; i < SIM_ITEMS_MAX; i++) {
         if (!but) h->stale_ms[i] = 0;

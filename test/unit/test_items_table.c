@@ -230,8 +230,9 @@ static int64_t now_us(void) {
     return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
-/* With a share of 100,000 items a replacement that keeps most costs no more than a few walks over them: less than making
- * all of them, which is one walk with allocations, does several times over. When they are others' none is left. */
+/* With a share of 100,000 items a replacement that keeps most costs no more than a few walks over them: less than
+ * making all of them, which is one walk with allocations, does several times over. When they are others' none is left.
+ */
 TEST(test_many) {
     member *m = *state;
     char(*texts)[NAME_BYTES] = calloc(MANY + 1, NAME_BYTES);
