@@ -134,7 +134,7 @@ static const struct {
     [DV_MUTANT_prepared_before_told] = {1492, 9.7, SIM_OF_PLANS, "S19"},
     [DV_MUTANT_prepare_untold] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_prepare_lost_unproven] = {0, 0, SIM_OF_PLANS, NULL},
-    [DV_MUTANT_unread_next_owner_unknown] = {128, 0.5, SIM_OF_PLANS, "S18"},
+    [DV_MUTANT_unread_next_owner_unknown] = {285, 118.2, SIM_OF_PLANS, "S18"},
     [DV_MUTANT_note_change_unheard] = {17, 0.3, SIM_OF_PLANS, "L8"},
     [DV_MUTANT_back_is_revoked] = {6, 0.4, SIM_OF_PLANS, "S18"},
     [DV_MUTANT_left_unreleased] = {2, 0.1, SIM_OF_PLANS, "S7"},
