@@ -13,7 +13,8 @@ Starts a private ZooKeeper, and measures on it, in slices of 100 ms that take tu
 can do (the floor), divvy's lock and semaphore, kazoo's Lock and Semaphore, Curator's InterProcessMutex and
 InterProcessSemaphoreV2. Prints the medians of the rounds: uncontended pairs of acquire and release a second, and
 microseconds from a release to the next one's acquire, with 2 and with 50 waiters; what requests a hand-over of divvy
-takes with 2, 10 and 50 waiters; and the targets. Takes about three minutes.
+takes with 2, 10 and 50 waiters; round trips and requests of an uncontended pair, on a link of 100 ms; and the targets.
+Takes about three minutes.
 
 --rounds           5 by default
 --seconds          for which each peer acquires and releases in a round, lock and semaphore each; 3 by default
@@ -81,6 +82,6 @@ peers=(
 if [[ $WITH_CURATOR ]]; then
     peers+=("curator=$(quote java -cp "$CURATOR:${CURATOR%/*}/slf4j-nop.jar" "$ROOT/bench/locks_curator.java")")
 fi
-options=(--rounds "$ROUNDS" --seconds "$SECONDS_EACH")
+options=(--rounds "$ROUNDS" --seconds "$SECONDS_EACH" --round-trips)
 if [[ $JSON ]]; then options+=(--json "$JSON"); fi
 "$PYTHON" -B "$ROOT/bench/locks.py" "${options[@]}" "${peers[@]}"

@@ -4,6 +4,7 @@
  * A peer reads commands "VERB RECIPE NUMBER", a line each, and answers each with one line of JSON, until its input
  * ends:
  *   pairs lock 150        acquires and releases for 150 ms; {"pairs": 312, "seconds": 0.1502}
+ *   gone lock 150         divvy only: the same, and waits until nothing is left of each
  *   hand_over lock 50     a chain of 50 waiters; {"us": [410.2, 398.7, ...]}, from a release to the next acquire
  *   count semaphore 10    divvy only: the requests of a hand-over with 10 waiters */
 #ifndef LOCKS_PEER_H

@@ -2,9 +2,9 @@
  * Apache-2.0
  *
  * usage: bench_raw_locks HOSTS, and commands as in locks_peer.h.
- * A lock's pair is a create and a delete, each waited for. A semaphore's is three round trips: the place in the queue;
- * the pool's data and children, both asked for at once; the transaction that takes the slot. Its delete is not waited
- * for. Nothing is compared, retried, or cleaned up: a recipe does all of that besides. */
+ * A lock's pair is a create and a delete, each waited for. A semaphore's as well: the create of a lease, and behind it
+ * the reads of the pool and its queue; then the delete. Nothing is compared, retried, or cleaned up: a recipe does all
+ * of that besides. */
 #include <zookeeper/zookeeper.h>
 
 #include "../locks_peer.h"
@@ -103,13 +103,20 @@ static void prepare_admission(admission *a, int number, int32_t version) {
     zoo_delete_op_init(&a->ops[2], a->place, -1);
 }
 
+static void on_created(int rc, const char *path, const void *data) {
+    (void)path, (void)data;
+    answered(rc);
+}
+
 static void semaphore_pair(void) {
-    static int number;
-    admission a;
-    create("/raw-pool-__lock__/one__lock__", "", ZOO_EPHEMERAL | ZOO_SEQUENCE, a.place);
-    prepare_admission(&a, number++, read_pool());
-    check(zoo_multi(zh, 3, a.ops, a.results), "multi");
-    check(zoo_adelete(zh, a.lease, -1, on_deleted, NULL), "delete");
+    static const char lease[] = "/raw-pool/lease-alone";
+    int32_t version;
+    check(zoo_acreate(zh, lease, "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL, on_created, NULL), "create");
+    check(zoo_aget(zh, "/raw-pool", 0, on_data, &version), "get");
+    check(zoo_aget_children2(zh, "/raw-pool-__lock__", 0, on_names, NULL), "children");
+    check(zoo_aget_children2(zh, "/raw-pool", 0, on_names, NULL), "children");
+    wait_answers(4);
+    check(zoo_delete(zh, lease, -1), "delete");
 }
 
 static void run_pairs(void (*pair)(void), int milliseconds) {

@@ -99,10 +99,11 @@ DIVVY_API int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client
  * Acquires `count` slots, all of them or none, and waits for that for timeout_ms at most, however often the wait is
  * interrupted on the way.
  *
- * They are given in the order in which contenders came: nobody overtakes one who waits for more slots. A session that
- * is lost meanwhile does not end the wait of a client of divvy_client_open(): it enters the queue again, at its end, on
- * the next session, in what is left of the time. When the call ends with an error, whatever stands of ours in the pool
- * and in the queue is given up: the deletion is sent, and repeated until it is certain, in the background. Slots may be
+ * They are given in the order in which contenders came to the queue: nobody overtakes one who waits for more slots. One
+ * that tried without the queue, in vain, comes to it a round trip later (docs/protocol.md, E14). A session that is lost
+ * meanwhile does not end the wait of a client of divvy_client_open(): it enters the queue again, at its end, on the
+ * next session, in what is left of the time. When the call ends with an error, whatever stands of ours in the pool and
+ * in the queue is given up: the deletion is sent, and repeated until it is certain, in the background. Slots may be
  * acquired again at once.
  *
  * Thread: any, but not inside a callback; drives the loop itself in manual mode.
