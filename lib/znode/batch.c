@@ -9,8 +9,8 @@
 #include "znode/request.h"
 
 /* A group that fails as a whole is sent again one by one, so it is kept well below the server's limits. RENEWAL_OPS are
- * those of an entry that renews its directory: delete and create it, create the node; the first sets the directory. */
-enum { GROUP_MAX = 200, RENEWAL_OPS = 3, DEATHS_MAX = 2 };
+ * those of an entry that renews its directory: check, delete and create it, create the node; the first one sets it. */
+enum { GROUP_MAX = 200, RENEWAL_OPS = 4, DEATHS_MAX = 2 };
 
 typedef struct dv_batch_entry {
     dv_event event; /* only used to report that the entry could not be sent */
@@ -254,11 +254,14 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
     else send_again(g);
 }
 
-/* Q11: deleted at the version that it was made with, empty, and made again; so the number of the node is 0. */
+/* Q11: deleted at the version that it was made with, empty, and made again; so the number of the node is 0. The check
+ * asks for the right to read it. */
 static size_t add_renewal(dv_op *ops, const char *directory, bool is_first) {
     size_t n = 0;
+    int32_t version = is_first ? 1 : 0;
     if (is_first) ops[n++] = (dv_op){.kind = DV_SET, .path = directory, .data = "", .version = 0};
-    ops[n++] = (dv_op){.kind = DV_DELETE, .path = directory, .version = is_first ? 1 : 0};
+    ops[n++] = (dv_op){.kind = DV_CHECK, .path = directory, .version = version};
+    ops[n++] = (dv_op){.kind = DV_DELETE, .path = directory, .version = version};
     ops[n++] = (dv_op){.kind = DV_CREATE, .path = directory, .data = "", .mode = DV_PERSISTENT};
     return n;
 }

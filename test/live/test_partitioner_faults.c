@@ -330,12 +330,15 @@ static void make_node(dv_test_pool *pool, const char *path, int32_t permissions)
     assert_int_equal(zoo_create(dv_test_zk_handle(pool->truth), path, "", 0, &acl, 0, NULL, 0), ZOK);
 }
 
-/* A queue in which nodes may be created but not listed is a FAILURE that says so, and leaves no node. */
+/* A queue in which nodes may be created but not listed is a FAILURE that says so, and leaves no node. Somebody was
+ * there before, so only a list can tell that nobody is (Q9). Who may not read the directory does not renew it (Q11). */
 TEST_OF_POOL(test_unreadable_queue) {
-    char *locks = below(pool, "locks");
+    char *locks = below(pool, "locks"), *foreign;
     make_node(pool, pool->path, ZOO_PERM_ALL);
     make_node(pool, locks, ZOO_PERM_ALL);
     make_node(pool, dv_test_pool_queue(pool, "item-3"), ZOO_PERM_CREATE | ZOO_PERM_DELETE);
+    foreign = dv_test_pool_block(pool, "item-3");
+    dv_test_pool_unblock(pool, foreign);
     dv_test_member *m = add(pool, "a");
     DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_FAILURE);
     char message[300];

@@ -117,7 +117,7 @@ static const struct {
     [DV_MUTANT_given_to_unready] = {115, 8.8, SIM_OF_PLANS, "S15"},
     [DV_MUTANT_given_at_any_time] = {143, 14.3, SIM_OF_PLANS, "S1"},
     [DV_MUTANT_renewed_is_first] = {2, 0.1, SIM_OF_PLANS, "S4"},
-    [DV_MUTANT_renewal_unlisted] = {4, 0.4, SIM_OF_PLANS, "L1"},
+    [DV_MUTANT_renewal_unlisted] = {2, 0.2, SIM_OF_PLANS, "L7"},
     [DV_MUTANT_renewal_of_data] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_renewal_in_two] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_orphans_listed] = {0, 0, SIM_OF_PLANS, NULL},

@@ -221,20 +221,21 @@ static void renew_two(void) {
     renew(0, "/d0", PLACE(0));
     renew(1, "/d1", PLACE(1));
     end();
-    assert_string_equal(dv_fake_pending(fake), "multi [set /d0; delete /d0; create /d0; sequential /d0/p__lock__; "
-                                               "delete /d1; create /d1; sequential /d1/p__lock__]");
+    assert_string_equal(dv_fake_pending(fake),
+                        "multi [set /d0; check /d0; delete /d0; create /d0; sequential /d0/p__lock__; "
+                        "check /d1; delete /d1; create /d1; sequential /d1/p__lock__]");
     const dv_fake_request *q = dv_fake_oldest(fake);
     assert_int_equal(q->ops[0].version, 0);
-    assert_int_equal(q->ops[1].version, 1);
-    assert_int_equal(q->ops[4].version, 0);
+    for (size_t i = 1; i <= 2; i++) assert_int_equal(q->ops[i].version, 1);
+    for (size_t i = 5; i <= 6; i++) assert_int_equal(q->ops[i].version, 0);
 }
 
 /* Q11: directories are deleted and made again in the transaction that makes the nodes, whose czxid the set tells. */
 TEST(test_renewed) {
-    dv_reply replies[7] = {{.stat = &(dv_stat){.czxid = 3, .mzxid = 66}}};
+    dv_reply replies[9] = {{.stat = &(dv_stat){.czxid = 3, .mzxid = 66}}};
     renew_two();
-    replies[3].path = PLACE(0) "0000000000";
-    replies[6].path = PLACE(1) "0000000000";
+    replies[4].path = PLACE(0) "0000000000";
+    replies[8].path = PLACE(1) "0000000000";
     dv_fake_answer_multi(fake, 0, replies);
     assert_int_equal(answered, 2);
     for (int i = 0; i < 2; i++) {
@@ -272,7 +273,7 @@ TEST(test_one_renewed) {
     renew(1, "/d1", PLACE(1));
     create(2);
     end();
-    assert_string_equal(dv_fake_pending(fake), "ephemeral /n0, multi [set /d1; delete /d1; create /d1; "
+    assert_string_equal(dv_fake_pending(fake), "ephemeral /n0, multi [set /d1; check /d1; delete /d1; create /d1; "
                                                "sequential " PLACE(1) "], ephemeral /n2");
     dv_fake_answer(fake, &(dv_reply){.path = "/n0", .stat = &(dv_stat){.czxid = 9}});
     dv_fake_answer_multi(fake, DIVVY_ENOTEMPTY, NULL);
@@ -298,10 +299,10 @@ TEST(test_renewals_split) {
     for (const dv_fake_request *q = dv_fake_oldest(fake); q; q = q->next) {
         size_t bytes = 0;
         assert_true(q->is_multi);
-        assert_int_equal(q->count, 3 * 200 + 1);
+        assert_int_equal(q->count, 4 * 200 + 1);
         for (size_t i = 0; i < q->count; i++) bytes += dv_op_bytes(&q->ops[i]);
         assert_true(bytes <= DV_MULTI_BYTES_MAX);
-        places += (q->count - 1) / 3;
+        places += (q->count - 1) / 4;
     }
     assert_int_equal(places, ITEMS_MAX);
 }

@@ -201,10 +201,11 @@ TEST(test_second_in_a_new_queue) {
 /* Q11: its directory is made again with it, so it is the first; the czxid comes with the same answer. */
 TEST(test_renewed) {
     owner o;
-    dv_reply replies[4] = {{.stat = &(dv_stat){.mzxid = 55}}};
+    dv_reply replies[5] = {{.stat = &(dv_stat){.mzxid = 55}}};
     assert_int_equal(enter_as(&o, QUEUE, &dv_renewed_queue), 0);
-    assert_string_equal(dv_fake_pending(fake), "multi [set /q; delete /q; create /q; sequential /q/#1__lock__]");
-    replies[3].path = OURS(0);
+    assert_string_equal(dv_fake_pending(fake),
+                        "multi [set /q; check /q; delete /q; create /q; sequential /q/#1__lock__]");
+    replies[4].path = OURS(0);
     dv_fake_answer_multi(fake, 0, replies);
     assert_int_equal(o.held, 1);
     assert_int_equal(dv_contender_token(o.contender), 55);
