@@ -104,6 +104,13 @@ def is_kept(one, other):
     return one.kind == 'item' and (one.session, one.token) == (other.session, other.token)
 
 
+def fits(path, leases, limit):
+    """Whether the lease is within the limit, and in slots of its own, among `leases`, which has it."""
+    own = leases[path][1]
+    others = [slot for other, (_, slots, _) in leases.items() if other != path for slot in slots]
+    return len(own) + len(others) <= limit and not set(own) & set(others) and max(own) < limit
+
+
 class Checker:
     """Holds a History against a Truth; `found` has (rule, text) of each violation."""
 
@@ -269,29 +276,33 @@ class Checker:
             self.check_sequence(beliefs, f'slot {slot}')
 
     def check_admissions(self):
-        """Each lease, at its zxid: within the limit in force then, in free slots."""
-        taken, limit = {}, 0
+        """Each lease: within the limit in force and in free slots, at its zxid. One by the shortcut (E14), whose
+        transaction does not set the pool, is so at some zxid before it is believed in, and counts from there."""
+        taken, tried, limit = {}, {}, 0
+        believed = {belief.token: belief for belief in self.history.beliefs if belief.slots and belief.is_certain}
         for txn in self.truth.txns:
+            in_queue = any(op.path == POOL and op.kind == 'set' for op in txn.ops)
             for op in txn.ops:
                 if op.path == POOL and op.kind in ('create', 'set') and op.data.isdigit():
                     limit = int(op.data)
                 slots = slots_of(op.path[len(POOL) + 1:]) if op.path and op.path.startswith(POOL + '/') else None
-                if slots is None and op.kind != 'close':
-                    continue
-                if op.kind == 'delete':
-                    taken.pop(op.path, None)
-                elif op.kind == 'close':
-                    taken = {path: v for path, v in taken.items() if v[0] != txn.session}
-                elif op.kind == 'create':
-                    self.check_admitted(txn, op, slots, taken, limit)
-                    taken[op.path] = (txn.session, slots)
-
-    def check_admitted(self, txn, op, slots, taken, limit):
-        held = [slot for _, others in taken.values() for slot in others]
-        if len(held) + len(slots) > limit:
-            self.violate('S9', f'{op.path} was admitted at zxid {txn.zxid:#x} beside {len(held)} slots, limit {limit}')
-        if set(slots) & set(held) or max(slots) >= limit:
-            self.violate('S9', f'{op.path} took a slot at zxid {txn.zxid:#x} that is taken or beyond {limit}')
+                if op.kind == 'create' and slots and in_queue:
+                    taken[op.path] = (txn.session, slots, None)
+                    if not fits(op.path, taken, limit):
+                        self.violate('S9', f'{op.path} was admitted at zxid {txn.zxid:#x} beside {list(taken)}, '
+                                           f'limit {limit}')
+                elif op.kind == 'create' and slots and txn.zxid in believed:
+                    tried[op.path] = (txn.session, slots, believed[txn.zxid])
+                elif op.kind == 'close' or (op.kind == 'delete' and slots):
+                    for path in [path for path, (session, *_) in {**taken, **tried}.items()
+                                 if path == op.path or (op.kind == 'close' and session == txn.session)]:
+                        taken.pop(path, None)
+                        if path in tried:
+                            self.violate('S9', f'there was never room for {path}: {tried.pop(path)[2]}')
+            for path in [path for path in tried if fits(path, {**taken, path: tried[path]}, limit)]:
+                taken[path] = tried.pop(path)
+                if self.boot(txn.time_ms) - self.slack > taken[path][2].start:
+                    self.violate('S9', f'there was no room for {path} before zxid {txn.zxid:#x}: {taken[path][2]}')
 
     # ---- T5: notes ----
 
