@@ -93,7 +93,8 @@ static void on_gone(void *owner, int64_t now) {
 
 static void begin_watching(dv_items_feed *feed) {
     static const dv_patience patience = {STILL_MS, STILL_MS, STILL_MAX_MS};
-    static const dv_patient_watch_events events = {on_changed, on_settled, on_failed, on_gone, NULL, NULL};
+    static const dv_patient_watch_events events = {
+        .changed = on_changed, .settled = on_settled, .failed = on_failed, .gone = on_gone};
     if (dv_client_enter(feed->client) != 0) return;
     feed->watch = dv_patient_watch_start(feed->client, feed->path, &patience, &events, feed);
     dv_client_unlock(feed->client);
