@@ -6,11 +6,12 @@
 #include <cjson/cJSON.h>
 #include <divvy/client.h>
 #include <divvy/registry.h>
+#include <stdatomic.h>
 
 #include "registry_peer.h"
 #include "server_counters.h"
 
-enum { TEXT_BYTES = 64 };
+enum { TEXT_BYTES = 64, WATCH_BYTES = 500000 /* enough for 10,000 services */ };
 
 typedef struct {
     divvy_client *client;
@@ -35,7 +36,7 @@ static void open_registry(divvy_client **client_out, divvy_registry **registry_o
     config.hosts = hosts;
     config.session_timeout_ms = SESSION_TIMEOUT_MS;
     registry_config.path = "/bench-divvy";
-    registry_config.watch_bytes = 700000; /* 10,000 services are watched, too, and not polled */
+    registry_config.watch_bytes = WATCH_BYTES;
     check(divvy_client_open(client_out, &config), "open");
     check(divvy_registry_open(registry_out, *client_out, &registry_config), "registry");
     check(divvy_client_wait_connected(*client_out, SESSION_TIMEOUT_MS), "connect");
@@ -150,14 +151,24 @@ static void read_all(int ms) {
     print_rate(count, now_s() - start_s);
 }
 
-/* Opens the view, and returns when looking no longer sends requests. */
+static bool viewed;
+
+/* Opens the view, and returns when looking no longer sends requests. It stays until entries are written or read: its
+ * watches go by the heartbeats that follow, and there is no room for those of several views. */
 static void view(void) {
     uint64_t before;
+    if (viewed) return;
+    viewed = true;
     check(divvy_registry_watch(registry, NULL, NULL, NULL), "watch");
     do {
         before = requests();
         look_at_all();
     } while (requests() != before);
+}
+
+static void end_view(void) {
+    if (viewed) check(divvy_registry_unwatch(registry, NULL), "unwatch");
+    viewed = false;
 }
 
 static void cached_one(int ms, void (*look)(const char *role)) {
@@ -171,7 +182,6 @@ static void cached_one(int ms, void (*look)(const char *role)) {
     double seconds = now_s() - start_s;
     printf("{\"count\": %d, \"seconds\": %.6f, \"requests\": %llu}\n", count, seconds,
            (unsigned long long)(requests() - before));
-    check(divvy_registry_unwatch(registry, NULL), "unwatch");
 }
 
 static void cached_all(int ms) {
@@ -184,30 +194,31 @@ static void cached_all(int ms) {
         for (int i = 0; i < ROLES; i++) count += look_at_each(names[i]);
     }
     print_rate(count, now_s() - start_s);
-    check(divvy_registry_unwatch(registry, NULL), "unwatch");
 }
 
-/* Changes one entry after the other, and times the calls that make a list of role-0 again. */
-static void cached_new(int count) {
-    double us[CHANGES_MAX];
-    check(count <= CHANGES_MAX ? 0 : 1, "too many changes");
+static atomic_bool beating;
+
+static void on_busy(divvy_registry *r, int result, const cJSON *stored, void *user) {
+    on_stored(r, result, stored, user);
+    atomic_store(&beating, false);
+}
+
+/* Looks at role-0, and has one heartbeat of it under way at any time. */
+static void cached_busy(int ms) {
+    int count = 0, beats = 0;
     view();
-    divvy_services *list = list_of("role-0");
-    for (int i = 0; i < count; i++) {
-        divvy_services *last = list;
-        beat(i * ROLES % services, i + 1);
-        do {
-            double start_s = now_s();
-            list = list_of("role-0");
-            us[i] = (now_s() - start_s) * 1e6;
-            if (list == last) divvy_services_unref(list);
-        } while (list == last);
-        divvy_services_unref(last);
-        wait_count(1);
+    double start_s = now_s();
+    for (; now_s() - start_s < ms / 1e3; count++) {
+        look_at_one("role-0");
+        if (atomic_load(&beating)) continue;
+        atomic_store(&beating, true);
+        int service = beats * ROLES % services;
+        cJSON_SetNumberValue(cJSON_GetObjectItem(statuses[service], "load"), ++beats);
+        check(divvy_registry_heartbeat_async(registry, statuses[service], -1, on_busy, NULL), "heartbeat_async");
     }
-    divvy_services_unref(list);
-    print_changes(us, count, 0);
-    check(divvy_registry_unwatch(registry, NULL), "unwatch");
+    double seconds = now_s() - start_s;
+    wait_count(beats);
+    printf("{\"count\": %d, \"seconds\": %.6f, \"beats\": %d}\n", count, seconds, beats);
 }
 
 /* ---- watchers ---- */
@@ -252,12 +263,13 @@ static void unwatch(void) {
 }
 
 static bool run(const char *verb, int number) {
+    if (strncmp(verb, "cached", strlen("cached")) != 0) end_view();
     if (strcmp(verb, "fill") == 0 && number <= SERVICES_MAX) fill(number);
     else if (strcmp(verb, "heartbeats") == 0) heartbeats(number);
     else if (strcmp(verb, "read") == 0) read_all(number);
     else if (strcmp(verb, "cached_one") == 0) cached_one(number, look_at_one);
     else if (strcmp(verb, "cached_copy") == 0) cached_one(number, copy_one);
-    else if (strcmp(verb, "cached_new") == 0) cached_new(number);
+    else if (strcmp(verb, "cached_busy") == 0) cached_busy(number);
     else if (strcmp(verb, "cached_all") == 0) cached_all(number);
     else if (strcmp(verb, "watch") == 0 && number <= WATCHERS_MAX) watch(number);
     else if (strcmp(verb, "change") == 0) change(number);

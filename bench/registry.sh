@@ -12,9 +12,9 @@ usage: bench/registry.sh [--rounds N] [--seconds S] [--services N] [--watchers N
 
 Starts a private ZooKeeper, and measures on it, in slices of 300 ms that take turns: the least that the native client
 can do, with everything pipelined (the floor), divvy's registry, and Curator's ServiceDiscovery and ServiceCache. Prints
-the medians of the rounds: heartbeats a second, entries read a second, what a look into a live view costs, also after
-a change, and for one change the time until all watchers know it and the packets at the server. Takes about a minute
-and a half.
+the medians of the rounds: heartbeats a second, entries read a second, what a look into a live view costs, also
+while services change, and for one change the time until all watchers know it and the packets at the server. Takes about
+a minute and a half.
 
 --rounds           5 by default
 --seconds          for which each peer sends heartbeats, and reads, in a round; 1.5 by default

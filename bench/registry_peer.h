@@ -8,7 +8,7 @@
  *   cached_one 500   the least loaded of a role, out of a view that is kept up to date; counts calls, and requests sent
  *   cached_copy 500  the same, as a copy
  *   cached_all 500   all of them, out of that view; counts entries, and looks at each
- *   cached_new 20    changes so many entries; {"us": [...]}: of the look at a role that has just changed
+ *   cached_busy 500  as cached_one, in one role, while its services send one heartbeat after the other
  *   watch 100        opens so many sessions that follow one role; `unwatch 1` closes them
  *   change 20        changes one entry so many times; {"us": [...], "packets": 4020}: from the write until all know
  *                    it */

@@ -233,9 +233,9 @@ DIVVY_API int divvy_registry_unregister(divvy_registry *registry, const char *ro
  * same load, the one that registered first.
  *
  * Where the role, or all, is watched (divvy_registry_watch()) this sends no request and copies nothing: all who ask are
- * given the same list until an entry of it changes or a ttl ends. Then the next call makes another. For each request of
- * your own: take the list, read what you need, release it. That costs less than a microsecond. Or keep it: it stays as
- * it is, and its services may have gone by then.
+ * given the same list until an entry of it changes or a ttl ends. The next list shares all that has not changed.
+ * For each request of your own: take the list, read what you need, release it. That costs less than a microsecond. Or
+ * keep it: it stays as it is, and its services may have gone by then.
  * Elsewhere all entries are read.
  *
  * Ownership: *services is the caller's, to be released with divvy_services_unref(). On error it is NULL.

@@ -70,7 +70,11 @@ void **dv_cache_memo(dv_cache *cache, const char *name) {
     return role ? &role->memo : NULL;
 }
 
-/* An entry of the role is another, or leaves the view. */
+void **dv_slot_memo(dv_slot *slot) {
+    return &slot->node.role->memo;
+}
+
+/* Entries of the role leave the view untold. */
 static void forget_memos(dv_cache_role *role) {
     dv_cache *cache = role->dir.node.cache;
     free_memo(cache, &role->memo);
@@ -132,10 +136,7 @@ void dv_slot_show(dv_slot *slot, dv_cached *cached) {
     const dv_cache *cache = slot->node.cache;
     dv_cached *before = slot->current;
     slot->current = cached;
-    if (before != cached && !slot->node.role->ended) {
-        forget_memos(slot->node.role);
-        cache->events->changed(cache->owner, slot);
-    }
+    if (before != cached && !slot->node.role->ended) cache->events->changed(cache->owner, slot, before);
     dv_cached_unref(before);
 }
 

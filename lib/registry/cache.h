@@ -28,8 +28,8 @@ typedef struct {
     void (*free_entry)(void *entry);
     /* Returns whether lookups would return the entry now: only such entries are preserved, and counted. */
     bool (*healthy)(void *owner, const void *entry);
-    void (*changed)(void *owner, dv_slot *slot); /* slot->current is another */
-    void (*gone)(void *owner);                   /* the last call, after dv_cache_stop(), and perhaps inside it */
+    void (*changed)(void *owner, dv_slot *slot, const dv_cached *before); /* slot->current is another */
+    void (*gone)(void *owner); /* the last call, after dv_cache_stop(), and perhaps inside it */
     void (*free_memo)(void *memo);
 } dv_cache_owner;
 extern char dv_cache_no_memory[1];
@@ -89,9 +89,11 @@ void dv_cache_unfollow(dv_cache *cache, const char *name);
 bool dv_cache_is_primed(const dv_cache *cache, const char *name);
 /* Visits all slots of a role, or of all (NULL), also those with no entry in the view. `visit` changes nothing. */
 void dv_cache_each(const dv_cache *cache, const char *name, void (*visit)(void *context, dv_slot *slot), void *context);
-/* Returns the place for what the owner made of the entries of a role, or of all (NULL): its memo, or NULL. As soon as
- * one of these entries changes it is freed by free_memo(). NULL: there is no such role. */
+/* Returns the place for what the owner made of the entries of a role, or of all (NULL): its memo, or NULL. The owner
+ * changes it in changed(). It is freed by free_memo() when entries leave the view untold. NULL: there is no such role.
+ */
 void **dv_cache_memo(dv_cache *cache, const char *name);
+void **dv_slot_memo(dv_slot *slot);     /* of its role */
 void *dv_slot_tag(const dv_slot *slot); /* NULL: its role is not followed by itself */
 /* Frees the slot, once its owner has told, unless it is still of use. */
 void dv_slot_let_go(dv_slot *slot);

@@ -10,7 +10,10 @@
 /* Makes the list of those entries that are healthy then, in the order of lookups. NULL: no memory. */
 divvy_services *dv_services_new(const dv_entries *entries, int64_t server_now_ms);
 divvy_services *dv_services_ref(divvy_services *services);
-/* Returns whether dv_services_new() would make the same of the same entries at another moment. */
+/* Puts `after` in the place of `before`, as these are in the view; each may be NULL. *list becomes another list where
+ * somebody else has it, too. Returns false when an allocation fails: then *list is of no further use. */
+bool dv_services_change(divvy_services **list, dv_entry *before, dv_entry *after, int64_t server_now_ms);
+/* Returns whether the same entries are healthy at another moment. False may be too careful, after a change. */
 bool dv_services_hold_at(const divvy_services *services, int64_t server_now_ms);
 
 #endif

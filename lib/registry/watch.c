@@ -170,8 +170,23 @@ static void learn_time_once(dv_registry_views *views) {
     dv_registry_learn_time(views->registry, NULL);
 }
 
-static void on_changed(void *owner, dv_slot *slot) {
+/* W17: a list that somebody may ask for again is changed with the view, if it still stands. */
+static void change_list(const divvy_registry *registry, void **memo, const dv_cached *before, const dv_cached *after) {
+    if (!*memo) return;
+    int64_t now_ms = dv_registry_server_now(registry).latest_ms;
+    divvy_services *list = *memo;
+    bool stands = dv_registry_knows_time(registry) && dv_services_hold_at(list, now_ms);
+    if (!stands || !dv_services_change(&list, before ? before->entry : NULL, after ? after->entry : NULL, now_ms)) {
+        divvy_services_unref(list);
+        list = NULL;
+    }
+    *memo = list;
+}
+
+static void on_changed(void *owner, dv_slot *slot, const dv_cached *before) {
     dv_registry_views *views = ((divvy_registry *)owner)->views;
+    change_list(owner, dv_slot_memo(slot), before, slot->current);
+    change_list(owner, dv_cache_memo(views->cache, NULL), before, slot->current);
     learn_time_once(views);
     if (dv_slot_tag(slot)) mark_due(dv_slot_tag(slot), slot);
     if (views->all) mark_due(views->all, slot);

@@ -44,8 +44,9 @@ static bool is_healthy_text(void *owner, const void *entry) {
 }
 
 /* Logs a change of the view. There must be a difference to what was told before. */
-static void on_view_changed(void *owner, dv_slot *slot) {
+static void on_view_changed(void *owner, dv_slot *slot, const dv_cached *shown) {
     assert_ptr_equal(owner, &told);
+    assert_true(shown != slot->current);
     dv_cached *before = slot->told[DV_VIEW_ROLE], *after = slot->current;
     assert_true(before != after);
     if (told.check) told.check(slot, before, after);

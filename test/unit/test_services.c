@@ -248,6 +248,83 @@ TEST(test_holds) {
     assert_true(held > 1000 && not > 1000);
 }
 
+/* ---- changes ---- */
+
+enum { SLOTS_MOST = 1500, KEPT = 8, CHANGES = 6000, CHANGES_FROM_MS = 1500 };
+
+/* A list that a user keeps, and what it had when it was taken. */
+typedef struct {
+    divvy_services *list;
+    size_t count;
+    const cJSON *entries[SLOTS_MOST];
+} kept_list;
+
+static void expect_kept(const kept_list *k) {
+    assert_int_equal(divvy_services_count(k->list), k->count);
+    for (size_t i = 0; i < k->count; i++) assert_ptr_equal(divvy_services_entry(k->list, i), k->entries[i]);
+}
+
+static void keep(kept_list *k, divvy_services *list) {
+    expect_kept(k);
+    divvy_services_unref(k->list);
+    k->list = list ? dv_services_ref(list) : NULL;
+    k->count = divvy_services_count(list);
+    for (size_t i = 0; i < k->count; i++) k->entries[i] = divvy_services_entry(list, i);
+}
+
+/* Returns the list of what is in the slots, made at once. */
+static divvy_services *make_fresh(dv_entry *const *slots, size_t count, int64_t now_ms) {
+    dv_entries entries = {NULL, 0, 0};
+    for (size_t i = 0; i < count; i++) {
+        if (slots[i]) assert_true(dv_entries_add(&entries, slots[i]));
+    }
+    divvy_services *made = dv_services_new(&entries, now_ms);
+    free(entries.list); /* which was lent the entries */
+    return made;
+}
+
+/* Changes a view of so many slots at random, while users keep lists. It grows, and shrinks in the end. */
+static void change_at_random(size_t count, unsigned random) {
+    static dv_entry *slots[SLOTS_MOST];
+    static kept_list kept[KEPT];
+    int64_t now_ms = CHANGES_FROM_MS;
+    divvy_services *list = make_fresh(slots, count, now_ms);
+    for (int step = 0; step < CHANGES; step++) {
+        bool goes = rand_r(&random) % 10 < (step < CHANGES * 2 / 3 ? 2 : 7);
+        dv_entry **slot = &slots[(unsigned)rand_r(&random) % count], *before = *slot;
+        *slot = goes ? NULL : some_entry(&random);
+        assert_true(dv_services_change(&list, before, *slot, now_ms));
+        dv_entry_free(before);
+        if (step % 16 == 0) keep(&kept[(unsigned)rand_r(&random) % KEPT], list);
+        if (step % 8 == 0) {
+            divvy_services *fresh = make_fresh(slots, count, now_ms);
+            assert_true(are_same(list, fresh));
+            divvy_services_unref(fresh);
+        }
+        now_ms += step % 64 == 0;
+        divvy_services *fresh = dv_services_hold_at(list, now_ms) ? NULL : make_fresh(slots, count, now_ms);
+        if (fresh) divvy_services_unref(list);
+        if (fresh) list = fresh;
+    }
+    for (size_t i = 0; i < count; i++) {
+        assert_true(dv_services_change(&list, slots[i], NULL, now_ms));
+        dv_entry_free(slots[i]);
+        slots[i] = NULL;
+    }
+    assert_int_equal(divvy_services_count(list), 0);
+    for (int i = 0; i < KEPT; i++) keep(&kept[i], NULL);
+    divvy_services_unref(list);
+}
+
+/* A list that is changed entry by entry is the one that would be made at once; no list that is kept changes. */
+TEST(test_changes) {
+    unsigned random = (unsigned)dv_test_seed("build/test/unit_services");
+    change_at_random(1, random);
+    change_at_random(3, random);
+    change_at_random(200, random);
+    change_at_random(SLOTS_MOST, random);
+}
+
 /* ---- threads ---- */
 
 enum { READERS = 3, TURNS = 2000 };
@@ -286,15 +363,13 @@ TEST(test_threads) {
     shared.current = dv_services_new(&entries, 0);
     for (int i = 0; i < READERS; i++) assert_int_equal(pthread_create(&readers[i], NULL, read_lists, &sums[i]), 0);
     for (int turn = 0; turn < TURNS; turn++) {
-        dv_entry_free(entries.list[turn % ENTRIES]);
-        entries.list[turn % ENTRIES] = some_entry(&random);
-        divvy_services *made = dv_services_new(&entries, 0);
+        dv_entry **slot = &entries.list[turn % ENTRIES], *before = *slot;
+        *slot = some_entry(&random);
         pthread_mutex_lock(&shared.lock);
-        divvy_services *before = shared.current;
-        shared.current = made;
+        assert_true(dv_services_change(&shared.current, before, *slot, 0));
         shared.over = turn == TURNS - 1;
         pthread_mutex_unlock(&shared.lock);
-        divvy_services_unref(before);
+        dv_entry_free(before);
     }
     for (int i = 0; i < READERS; i++) pthread_join(readers[i], NULL);
     dv_entries_free(&entries);
