@@ -1,7 +1,7 @@
 /* A join in the in-memory ensemble, told line by line: who waits for whom. SPDX-License-Identifier: Apache-2.0
  *
  * A message takes exactly a millisecond and computing nothing, so that half of the time is the number of round trips.
- * Lines on stdout, each with the clock in ms: requests and their answers, of which join_path.py makes a picture. */
+ * Lines on stdout, each with the clock in ms: requests and their answers. join_path.py draws them. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>

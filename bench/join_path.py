@@ -3,11 +3,11 @@
 
 usage: join_path.py [--items K] [--members M] [--repeats N] [--build DIR] [--plot FILE] [--json FILE]
 
-M members (4) share K items (10,000), each in a process of its own, and one more joins. Measures N joins (5) on a private
-ZooKeeper, each beside the raw C client's least in the same run (bench_raw_limit): all that moves as deletes and creates
-in multis of 200. Then it has one more join write down its requests, and draws that above the same join in the
-in-memory ensemble (bench_join_chain), where a message takes a millisecond and computing nothing. Prints a table of the
-steps and the ratios, and writes a JSON line for each join to FILE.
+M members (4) share K items (10,000), each in a process of its own, and one more joins. Measures N joins (5) on a
+private ZooKeeper, each beside the raw C client's least in the same run (bench_raw_limit): all that moves as deletes
+and creates in multis of 200. Then it has one more join write down its requests, and draws that below the same join in
+the in-memory ensemble (bench_join_chain), where a message takes a millisecond and computing nothing. Prints a table of
+the steps and the ratios, and writes a JSON line for each join to FILE.
 
 Times are since the newcomer was started, less the boundary. README.md beside this file says what the steps are.
 """
@@ -32,9 +32,10 @@ ANSWER = re.compile(r"answer (\d+): .*?(?:after ([\d.]+) ms)?$")
 
 # A request of the member `who`, from `begin` to `end`, in seconds.
 Request = namedtuple("Request", "who begin end kind path second count")
-STEPS = (("connects, makes note and node", "#bbbbbb"), ("the party is read", "#8c8c8c"), ("the plan is written", "#e8604c"),
-         ("the plan is read", "#f2a541"), ("owners say what they give", "#b48ad1"), ("places are made", "#4f8fc9"),
-         ("the newcomer says that it is ready", "#57b894"), ("owners give", "#1f5f8b"), ("the newcomer takes", "#2f7d4f"))
+STEPS = (("connects, makes note and node", "#bbbbbb"), ("the party is read", "#8c8c8c"),
+         ("the plan is written", "#e8604c"), ("the plan is read", "#f2a541"), ("owners say what they give", "#b48ad1"),
+         ("places are made", "#4f8fc9"), ("the newcomer says that it is ready", "#57b894"),
+         ("owners give", "#1f5f8b"), ("the newcomer takes", "#2f7d4f"))
 
 
 def parse():
@@ -52,7 +53,7 @@ def parse():
 
 
 def take_line(open_ones, who, at, text, scale):
-    """Returns the request that this line ends, or None. A traced answer tells how long it took: its line may be late."""
+    """Returns the request that this line ends, or None. An answer may tell how long it took: its line may be late."""
     match = REQUEST.match(text)
     if match:
         number, count, kind, path, second, _ = match.groups()
@@ -100,8 +101,7 @@ def step_of(r, newcomer, ready_at, given_at):
     """Returns which step the request is a part of; None: of none."""
     if r.path == "/" and r.who == newcomer or r.kind == "create" and r.path.find("/party/") >= 0:
         return 0
-    if r.begin < 0.05 and r.who == newcomer and r.begin < ready_at - 0.01 and r.count == 1 and "/plan" not in r.path and (
-            r.kind == "create" or r.path.endswith("/locks")):
+    if r.who == newcomer and (r.path.endswith("/locks") or (r.kind == "create" and "/notes/" in r.path)):
         return 0
     if "/party" in r.path:
         return 1 if r.path.endswith("/party") or r.who != newcomer else 0
@@ -208,7 +208,8 @@ def join(options, hosts, path, folder, traced):
 def least(options, hosts):
     """Returns how long the raw C client's multis take for what moves."""
     program = os.path.join(options.build, "bench", "bench_raw_limit")
-    raw = json.loads(subprocess.run([program, hosts, str(RAW_COUNT)], capture_output=True, text=True, check=True).stdout)
+    run = subprocess.run([program, hosts, str(RAW_COUNT)], capture_output=True, text=True, check=True)
+    raw = json.loads(run.stdout)
     moves = options.items // (options.members + 1)
     return moves / raw["multi_creates_per_s"] + moves / raw["multi_deletes_per_s"]
 
@@ -280,7 +281,8 @@ def main():
     simulated, real = (by_step(r, options.members) for r in (chain, requests))
     print_steps(simulated, real)
     print("in all %.1f round trips in the in-memory ensemble; traced %.1f ms" % (chain_end * 500, traced_s * 1000))
-    for key, unit, scale in (("join_beyond_boundary_s", "ms", 1000), ("raw_least_s", "ms", 1000), ("ratio", "times", 1)):
+    kinds = (("join_beyond_boundary_s", "ms", 1000), ("raw_least_s", "ms", 1000), ("ratio", "times", 1))
+    for key, unit, scale in kinds:
         values = [line[key] * scale for line in lines]
         print("%-24s %6.1f %s (%.1f to %.1f)" % (key, statistics.median(values), unit, min(values), max(values)))
     if options.json:
@@ -289,7 +291,8 @@ def main():
     if options.plot:
         title = "a join of %d items among %d members" % (options.items // (options.members + 1), options.members)
         write_svg(options.plot, (WIDTH, HEIGHT), commands(options, [
-            (title + ", a message takes half a round trip and computing nothing", "round trips", simulated, chain_end, 500),
+            (title + ", a message takes half a round trip and computing nothing", "round trips", simulated,
+             chain_end, 500),
             (title + ", on a real server", "ms", real, traced_s, 1000)]))
 
 
