@@ -1,8 +1,8 @@
 /* The cost of the registry, as a peer of bench/registry.sh. SPDX-License-Identifier: Apache-2.0
  *
  * usage: bench_registry HOSTS, and commands as in registry_peer.h. All services are of one process and one session;
- * those that read and those that announce share it too. The requests of cached_one are all that the client sent
- * meanwhile, but for the session's own heartbeats. */
+ * those that read and those that announce share it too. The view is on a session of its own. The requests of cached_one
+ * are all that it sent meanwhile, but for the session's own heartbeats. */
 #include <cjson/cJSON.h>
 #include <divvy/client.h>
 #include <divvy/registry.h>
@@ -23,6 +23,7 @@ static divvy_client *client;
 static divvy_registry *registry;
 static cJSON *statuses[SERVICES_MAX];
 static int services;
+static watcher viewer; /* none: NULLs */
 static watcher watchers[WATCHERS_MAX];
 static int watcher_count;
 
@@ -42,10 +43,10 @@ static void open_registry(divvy_client **client_out, divvy_registry **registry_o
     check(divvy_client_wait_connected(*client_out, SESSION_TIMEOUT_MS), "connect");
 }
 
-/* Requests that the registry has sent: all but the session's heartbeats, which are all the checks there are. */
+/* Requests that the view's client has sent: all but the session's heartbeats, which are all the checks there are. */
 static uint64_t requests(void) {
     divvy_stats stats;
-    check(divvy_client_stats(client, &stats, sizeof stats), "stats");
+    check(divvy_client_stats(viewer.client, &stats, sizeof stats), "stats");
     return stats.requests - stats.checks;
 }
 
@@ -116,7 +117,7 @@ static int look_at_all(void) {
 
 static divvy_services *list_of(const char *role) {
     divvy_services *list;
-    check(divvy_registry_services(registry, role, &list, -1), "services");
+    check(divvy_registry_services(viewer.registry, role, &list, -1), "services");
     return list;
 }
 
@@ -130,7 +131,7 @@ static void look_at_one(const char *role) {
 
 static void copy_one(const char *role) {
     cJSON *entry;
-    check(divvy_registry_healthy_service(registry, role, &entry, -1), "healthy_service");
+    check(divvy_registry_healthy_service(viewer.registry, role, &entry, -1), "healthy_service");
     check(entry ? 0 : 1, "no service is healthy");
     cJSON_Delete(entry);
 }
@@ -151,24 +152,23 @@ static void read_all(int ms) {
     print_rate(count, now_s() - start_s);
 }
 
-static bool viewed;
-
-/* Opens the view, and returns when looking no longer sends requests. It stays until entries are written or read: its
- * watches go by the heartbeats that follow, and there is no room for those of several views. */
+/* Opens the view, on a client of its own, and returns when looking no longer sends requests. */
 static void view(void) {
     uint64_t before;
-    if (viewed) return;
-    viewed = true;
-    check(divvy_registry_watch(registry, NULL, NULL, NULL), "watch");
+    if (viewer.client) return;
+    open_registry(&viewer.client, &viewer.registry);
+    check(divvy_registry_watch(viewer.registry, NULL, NULL, NULL), "watch");
     do {
         before = requests();
-        look_at_all();
+        divvy_services_unref(list_of(NULL));
     } while (requests() != before);
 }
 
+/* Ends it before entries are written or read, as these need not pay for it. */
 static void end_view(void) {
-    if (viewed) check(divvy_registry_unwatch(registry, NULL), "unwatch");
-    viewed = false;
+    divvy_registry_close(viewer.registry);
+    divvy_client_close(viewer.client);
+    viewer = (watcher){NULL, NULL};
 }
 
 static void cached_one(int ms, void (*look)(const char *role)) {
@@ -286,6 +286,7 @@ int main(int argc, char **argv) {
     hosts = argv[1];
     open_registry(&client, &registry);
     serve_commands(run);
+    end_view();
     divvy_registry_close(registry);
     divvy_client_close(client);
     for (int i = 0; i < services; i++) cJSON_Delete(statuses[i]);
