@@ -99,8 +99,8 @@ TEST(test_two_forkers) {
     assert_true(DV_WAIT(waitpid(other, NULL, WNOHANG) != 0, WAIT_MS));
 }
 
-/* A forker is killed, and then the guardian that it leaves to us: all that is left there is killed, but the other forker
- * is spared (G4). */
+/* A forker is killed, and then the guardian that it leaves to us: all that is left there is killed, but the other
+ * forker is spared (G4). */
 TEST(test_other_forker_spared) {
     dv_guardians *first, *second;
     assert_int_equal(dv_guardians_open(&first), 0);
