@@ -200,6 +200,7 @@ static void on_directory_count(void *context, const dv_reply *reply, int64_t now
     divvy_partitioner *p = context;
     size_t items = p->dealt->count, there = reply->error ? 0 : (size_t)reply->stat->children;
     bool telling = reply->error == 0 && (there == 0 || there >= items);
+    if (reply->error == 0) p->renews_nothing = reply->stat->acl_version != 0;
     if (reply->error == 0 && !telling &&
         dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_directories, p) == 0)
         return; /* and still asked */

@@ -159,6 +159,7 @@ struct divvy_partitioner {
     bool ready;            /* the paths are there and the known directories read */
     bool ready_requested;  /* the one request for that is under way: to make P/locks, or to read it */
     bool never_used;       /* P/locks never had a child when it was read last */
+    bool renews_nothing;   /* Q11: somebody had set its access list by then, and perhaps those below it */
     size_t tidy_under_way; /* requests about directories, at the end and before */
     dv_members party;      /* what settled, by node; the one before while strays are looked at */
     dv_fetch *looks;       /* at those who may be strays; NULL: none is under way */

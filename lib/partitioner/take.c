@@ -110,6 +110,7 @@ bool dv_take_is_awaited(const dv_item *item) {
 bool dv_take_is_from_nobody(const dv_item *item) {
     const divvy_partitioner *p = item->partitioner;
     const dv_note_view *owner = item->take.owner;
+    if (p->renews_nothing) return false;
     if (item->life.leaving) return false;
     if (!item->take.since) return !p->kazoo_seen && (p->nobody_came || p->config.mode == DIVVY_EAGER);
     return !owner || owner->standing == DV_NOTE_ABSENT;

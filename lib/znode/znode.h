@@ -49,6 +49,7 @@ typedef struct {
 typedef struct {
     int64_t czxid, mzxid, pzxid, ephemeral_owner;
     int32_t version, data_bytes, children;
+    int32_t acl_version;        /* how often its access list was set since it was made */
     int64_t ctime_ms, mtime_ms; /* since 1970, by the clock of the leader at the time */
 } dv_stat;
 

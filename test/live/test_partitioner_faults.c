@@ -350,7 +350,35 @@ TEST_OF_POOL(test_unreadable_queue) {
     free(locks);
 }
 
-/* Likewise a party that may not be listed, and a pool in which nothing may be created. */
+/* Has somebody come and go in an item's queue, lets a member own the item, and returns whether its directory is still
+ * the same one. */
+static bool keeps_directory(dv_test_pool *pool, const char *item) {
+    struct Stat before, after;
+    dv_test_pool_unblock(pool, dv_test_pool_block(pool, item));
+    assert_true(dv_test_zk_exists(pool->truth, dv_test_pool_queue(pool, item), &before));
+    add(pool, "a");
+    dv_test_pool_settle(pool);
+    assert_true(dv_test_zk_exists(pool->truth, dv_test_pool_queue(pool, item), &after));
+    return before.czxid == after.czxid;
+}
+
+/* Q11: an empty directory is made again, unless somebody has set the access list of P/locks. */
+TEST_OF_POOL(test_empty_directory) {
+    assert_false(keeps_directory(pool, "item-3"));
+}
+
+TEST_OF_POOL(test_own_access_lists) {
+    char *locks = below(pool, "locks");
+    struct ACL entry = {ZOO_PERM_ALL, ZOO_ANYONE_ID_UNSAFE};
+    struct ACL_vector acl = {1, &entry};
+    make_node(pool, pool->path, ZOO_PERM_ALL);
+    make_node(pool, locks, ZOO_PERM_ALL);
+    assert_int_equal(zoo_set_acl(dv_test_zk_handle(pool->truth), locks, 0, &acl), ZOK);
+    assert_true(keeps_directory(pool, "item-3"));
+    free(locks);
+}
+
+/* A party that may not be listed is a FAILURE, and so is a pool in which nothing may be created. */
 TEST_OF_POOL(test_denied_party) {
     char *party = below(pool, "party");
     make_node(pool, pool->path, ZOO_PERM_ALL);

@@ -17,8 +17,16 @@ static int64_t now_us(void) {
 }
 
 static dv_stat stat_of(const struct Stat *stat) {
-    return (dv_stat){stat->czxid,      stat->mzxid,       stat->pzxid, stat->ephemeralOwner, stat->version,
-                     stat->dataLength, stat->numChildren, stat->ctime, stat->mtime};
+    return (dv_stat){.czxid = stat->czxid,
+                     .mzxid = stat->mzxid,
+                     .pzxid = stat->pzxid,
+                     .ephemeral_owner = stat->ephemeralOwner,
+                     .version = stat->version,
+                     .data_bytes = stat->dataLength,
+                     .children = stat->numChildren,
+                     .acl_version = stat->aversion,
+                     .ctime_ms = stat->ctime,
+                     .mtime_ms = stat->mtime};
 }
 
 static void fill_result(const dv_pending *p, size_t i, dv_reply *reply, dv_stat *stat) {
