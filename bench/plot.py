@@ -153,3 +153,23 @@ POOL_ROWS = (
 def write_pools(name, pools):
     """Draws pools over time, one beside the other."""
     write_svg(name, (max(WIDTH, 460 * len(pools)), 170 * len(POOL_ROWS)), pool_commands(pools))
+
+
+def bar_commands(panels):
+    yield "set multiplot layout 1,%d" % len(panels)
+    yield "set pointintervalbox 0\nset style fill solid 0.7 noborder\nset boxwidth 0.6\nunset key"
+    yield "set grid ytics\nset tics font ',9'"
+    for number, (title, logarithmic, bars) in enumerate(panels):
+        yield "set title '%s' font ',10' noenhanced" % title
+        yield "set logscale y\nset yrange [*:*]" if logarithmic else "unset logscale\nset yrange [0:*]"
+        yield "set xrange [-0.6:%g]\nset xtics rotate by -30 noenhanced" % (len(bars) - 0.4)
+        yield "$B%d << END" % number
+        yield from ('%d "%s" %.10g %.10g %.10g' % (at, *bar) for at, bar in enumerate(bars))
+        yield "END"
+        yield "plot $B%d using 1:3:xtic(2) with boxes linecolor rgb '%s', $B%d using 1:3:4:5 with yerrorbars " \
+              "pointtype -1 linecolor rgb '#404040'" % (number, DONE, number)
+
+
+def write_bars(name, panels):
+    """panels: [(title, whether the axis is logarithmic, [(label, median, least, most), ...]), ...]"""
+    write_svg(name, (360 * len(panels), 260), bar_commands(panels))
