@@ -4,7 +4,9 @@ A section stands between two comments, so that a part that is run again replaces
 """
 import re
 import statistics
+import textwrap
 
+COLUMNS = 118
 BEGIN, END = "<!-- part: %s -->", "<!-- end of part -->"
 SECTION = re.compile(r"<!-- part: ([a-z0-9-]+) -->\n.*?<!-- end of part -->\n", re.DOTALL)
 README_LINE = re.compile(r"(items lack a worker for )[\d,.]+( item-seconds, with kazoo for )[\d,.]+")
@@ -47,18 +49,28 @@ def table(heads, rows):
 
 
 def quoted(text):
-    return ["```", *(line.rstrip() for line in text.strip("\n").split("\n")), "```", ""]
+    lines = [part for line in text.strip("\n").split("\n") for part in textwrap.wrap(
+        line.rstrip(), COLUMNS, drop_whitespace=False, break_on_hyphens=False) or [""]]
+    return ["```", *lines, "```", ""]
+
+
+def command_lines(command):
+    """Returns a command as a block, on several lines if it is long."""
+    lines = textwrap.wrap(command, COLUMNS - 6, subsequent_indent="    ", break_long_words=False,
+                          break_on_hyphens=False)
+    return ["    " + line + " \\" for line in lines[:-1]] + ["    " + lines[-1]]
 
 
 def section(part, run, body):
     """Returns a part's section as text. `run` is what bench/all has kept of it."""
     lines = [BEGIN % part.name, "## " + part.title, "", *part.about, ""]
-    lines += ["    " + command for command in dict.fromkeys(record["command"] for record in run["records"])]
+    for command in dict.fromkeys(record["command"] for record in run["records"]):
+        lines += command_lines(command)
     lines += ["", "Commit %s, %s, %.0f s; load of the machine before it %.1f." % (
         run["commit"], run["date"], run["took_s"], run["load"]), ""]
     for record in run["records"]:
         if record["status"] != 0:
-            lines += ["**`%s` ended with %d.**" % (record["command"], record["status"]), ""]
+            lines += ["**`%s` ended with %d.**" % (record["command"].split(" --")[0], record["status"]), ""]
     return "\n".join([*lines, *body, END, ""])
 
 

@@ -129,7 +129,7 @@ def show_locks(records, kit):
             of = [line for line in lines if (line["recipe"], line["what"]) == (recipe, what)]
             values = {peer: [line[peer] for line in of if peer in line] for peer in peers}
             rows.append(["%s: %s" % (recipe, what.replace("pairs_per_s", "pairs a second").replace("_", " ")),
-                         *(spread(values[peer], "{:,.0f}") for peer in peers)])
+                         *(spread(values[peer]) for peer in peers)])
             if what == "pairs_per_s":
                 panels.append((rows[-1][0], False, [bar(peer, values[peer]) for peer in peers if values[peer]]))
     kit.plot("bench-locks.svg", write_bars, panels)
