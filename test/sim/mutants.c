@@ -121,7 +121,7 @@ static const struct {
     [DV_MUTANT_renewal_of_data] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_renewal_in_two] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_orphans_listed] = {0, 0, SIM_OF_PLANS, NULL},
-    [DV_MUTANT_ready_before_place] = {2, 0.1, SIM_OF_PLANS, "S15"},
+    [DV_MUTANT_ready_before_place] = {10, 0.1, SIM_OF_PLANS, "S15"},
     [DV_MUTANT_ready_outlives_place] = {2, 0.1, SIM_OF_PLANS, "S15"},
     [DV_MUTANT_leaving_outlives_place] = {2, 0.1, SIM_OF_PLANS, "S15"},
     [DV_MUTANT_leave_unheard] = {0, 0, SIM_OF_PLANS, NULL},
