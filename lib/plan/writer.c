@@ -13,7 +13,7 @@
 #include "znode/path.h"
 #include "znode/request.h"
 
-enum { CHUNKS_IN_FLIGHT = 4, READINGS_MOST = 4, COMMIT_OPS_MAX = 3, DELETES_MOST = 500 };
+enum { CHUNKS_IN_FLIGHT = 4, READINGS_MOST = 4, COMMIT_OPS_MAX = 4, DELETES_MOST = 500 };
 
 /* The root at P/plan. */
 typedef struct {
@@ -363,8 +363,21 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
     answered(a, error, now);
 }
 
+/* D28: whether the plan is one chunk and the root, which are made together. */
+static bool is_at_once(const dv_plan_writer *a) {
+    return a->draft.chunk_count == 1 && a->found.is_there;
+}
+
+/* Adds the chunk that is made with the root. Returns its path, NULL: an allocation failed. */
+static char *add_chunk(const dv_plan_writer *a, dv_op *op) {
+    dv_plan_draft_chunk c = dv_plan_draft_chunk_at(&a->draft, 0);
+    char *path = dv_path_join(a->config.path, c.name);
+    *op = (dv_op){.kind = DV_CREATE, .path = path, .data = c.bytes, .data_bytes = c.count, .mode = DV_PERSISTENT};
+    return path;
+}
+
 /* D27: makes root and epoch, or sets the root beside its epoch. `past`, the data of that, stays if it has no bytes. */
-static void send_root(dv_plan_writer *a, const dv_plan_text *text, const dv_plan_text *past) {
+static void send_root(dv_plan_writer *a, const dv_plan_text *text, const dv_plan_text *past, bool with_chunk) {
     const char *path = a->config.path;
     bool creates = !a->found.is_there;
     dv_op ops[COMMIT_OPS_MAX] = {{.kind = DV_CREATE, .path = path, .data = ""}}, *op = ops + creates;
@@ -373,9 +386,13 @@ static void send_root(dv_plan_writer *a, const dv_plan_text *text, const dv_plan
     else if (past->bytes != NULL) op->kind = DV_SET;
     if (past->bytes != NULL) op->data = past->bytes;
     op->data_bytes = past->count;
+    char *chunk = with_chunk ? add_chunk(a, ++op) : NULL;
     *++op = (dv_op){.kind = DV_SET, .path = path, .data = text->bytes, .data_bytes = text->count};
     op->version = a->found.version;
-    requested(a, dv_znode_multi(a->client->znode, ops, (size_t)(op - ops) + 1, on_multi, a));
+    bool complete = !with_chunk || chunk != NULL;
+    size_t count = (size_t)(op - ops) + 1;
+    requested(a, complete ? dv_znode_multi(a->client->znode, ops, count, on_multi, a) : DIVVY_ENOMEM);
+    free(chunk);
 }
 
 static void after_place(dv_plan_writer *a, int64_t now) {
@@ -395,7 +412,7 @@ static void hold_place(dv_plan_writer *a, int64_t now) {
     begin(a, after_place);
     dv_client_guid(a->client, guid);
     int error = dv_plan_draft_place(&place, &a->next->header, guid);
-    if (error == 0) send_root(a, &place, &(dv_plan_text){0});
+    if (error == 0) send_root(a, &place, &(dv_plan_text){0}, false);
     else note(a, error);
     free(place.bytes);
     proceed(a, now);
@@ -408,7 +425,7 @@ static void after_commit(dv_plan_writer *a, int64_t now);
 static void commit(dv_plan_writer *a, int64_t now) {
     assert(a->chunks_sent == a->draft.chunk_count);
     begin(a, after_commit);
-    send_root(a, &a->draft.text, &a->past);
+    send_root(a, &a->draft.text, &a->past, is_at_once(a));
     proceed(a, now);
 }
 
@@ -448,6 +465,7 @@ static void send_more(dv_plan_writer *a) {
 static void send_chunks(dv_plan_writer *a, int64_t now) {
     assert(a->chunks_sent == 0 && (a->found.is_there || a->draft.chunk_count == 0));
     begin(a, after_chunks);
+    if (is_at_once(a)) a->chunks_sent = 1;
     send_more(a);
     proceed(a, now);
 }
