@@ -64,6 +64,15 @@ def show_membership(records, kit):
             *picture(kit, "bench-membership.svg", "times of a join and of a first allocation"), *outputs(records)]
 
 
+def run_join(kit):
+    kit.run(["bench/join_path.py", *kit.choose([], ["--items", "1000", "--repeats", "2"])], json=True, build=True,
+            plot="join.svg")
+
+
+def show_join(records, kit):
+    return [*outputs(records), *picture(kit, "join.svg", "the requests of each member at a join")]
+
+
 # ---- the same on other servers ----
 
 
@@ -74,7 +83,7 @@ def run_setups(kit):
                 kit.run(["build/bench/bench_raw_limit", hosts, kit.choose("4000", "1000")], setup=options)
                 kit.run(["build/bench/bench_rebalance", hosts, "4", kit.choose("10000", "1000"), "500"], setup=options)
                 kit.run(["bench/peers/kazoo_partition.py", "--processes", hosts, "4", "1000", "500"], setup=options)
-            kit.run([*PYTHON, "bench/locks.py", "--rounds", kit.choose("3", "1"), "--seconds", "1",
+            kit.run([*PYTHON, "bench/locks.py", "--rounds", kit.choose("2", "1"), "--seconds", "1",
                      "floor=build/bench/bench_raw_locks " + hosts, "divvy=build/bench/bench_locks " + hosts,
                      "kazoo=%s bench/locks_kazoo.py %s" % (PYTHON[0], hosts)], json=True, setup=options)
 
@@ -137,7 +146,7 @@ def show_locks(records, kit):
 
 
 def run_elections(kit):
-    kit.run(["bench/election.sh", "--rounds", kit.choose("5", "1"), "--turns", kit.choose("100", "20")], build=True)
+    kit.run(["bench/election.sh", "--rounds", kit.choose("3", "1"), "--turns", kit.choose("100", "20")], build=True)
 
 
 def show_elections(records, _):
@@ -160,7 +169,7 @@ def show_registry(records, _):
 
 
 def run_owns(kit):
-    for _ in range(kit.choose(3, 1)):
+    for _ in range(kit.choose(2, 1)):  # Each is the median of 15 rounds.
         kit.run(["build/bench/bench_owns"])
 
 
@@ -185,7 +194,7 @@ def run_heartbeats(kit):
     with kit.server("") as hosts:
         for timeout_ms, items in ((10000, 16), (10000, 10000), (30000, 16)):
             kit.run(["build/bench/bench_heartbeat_cost", hosts, str(timeout_ms), "100", str(items),
-                     kit.choose("15", "5")])
+                     kit.choose("10", "5")])
 
 
 def show_heartbeats(records, _):
@@ -220,8 +229,8 @@ def run_serve(kit):
 
 
 def run_python(kit):
-    kit.run(["bench/python.py", "--rounds", kit.choose("3", "1"), "--items", kit.choose("5000", "500"), "--seconds",
-             kit.choose("2", "0.5")], build=True)
+    kit.run(["bench/python.py", "--rounds", kit.choose("3", "1"), "--items", kit.choose("2000", "500"), "--seconds",
+             kit.choose("1.5", "0.5")], build=True)
 
 
 def show_output(records, _):
@@ -274,6 +283,9 @@ PARTS = (
     Part("membership", "A change of membership",
          ["Four members divide items, then one more joins: divvy, kazoo and the raw C client in turn on one server."],
          run_membership, show_membership),
+    Part("join", "A join, step by step",
+         ["A fifth member joins four that share 10,000 items, each in a process of its own; beside the raw C client."],
+         run_join, show_join),
     Part("setups", "One and three servers, with and without fsync",
          ["The same join, and locks, on each kind of server: `DIVVY_BENCH_SERVER` is empty, `--fsync`, `--servers 3`,",
           "or both. HOSTS are what `bench/start-server build PID` prints. All share one machine, its disk and cores."],
