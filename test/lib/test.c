@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { TESTS_MAX = 128 };
+enum { TESTS_MAX = 256 };
 
 static struct CMUnitTest tests[TESTS_MAX];
 static size_t test_count;

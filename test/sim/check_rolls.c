@@ -25,6 +25,7 @@ struct sim_rolls_truth {
     past_party *parties;
     size_t count, room;
     bool was_spoilt;
+    int64_t written; /* the newest party that a member wrote a roll of */
 };
 
 static const char party_path[] = "/pool/party";
@@ -91,7 +92,7 @@ static bool leads(const dv_roll *roll, const dv_roll_party *from, const dv_roll_
 
 /* S26: from each of its steps a roll leads to the party that it is of. */
 static void check_roll(sim_world *w, const char *data, size_t bytes) {
-    const struct sim_rolls_truth *t = truth_of(w);
+    struct sim_rolls_truth *t = truth_of(w);
     dv_roll roll;
     if (dv_roll_parse(&roll, data, bytes, NULL) != 0) {
         sim_violate(w, "S26", "a member has written what is no roll: %.*s", (int)bytes, data);
@@ -105,6 +106,10 @@ static void check_roll(sim_world *w, const char *data, size_t bytes) {
             sim_violate(w, "S26", "the step of a roll from 0x%llx does not lead to the party of 0x%llx",
                         (unsigned long long)roll.steps[i].from, (unsigned long long)roll.pzxid);
     }
+    if (roll.pzxid <= t->written && !t->was_spoilt)
+        sim_violate(w, "S26", "a roll of 0x%llx stands where one of 0x%llx stood", (unsigned long long)roll.pzxid,
+                    (unsigned long long)t->written);
+    t->written = roll.pzxid;
     dv_roll_clear(&roll);
 }
 
@@ -135,9 +140,9 @@ void sim_rolls_spoil(sim_world *w, uint32_t choice) {
     choice /= 3;
     const dv_roll_party *last = &t->parties[t->count - 1].party, *before = &t->parties[t->count - 2].party;
     snprintf(text, sizeof text,
-             "{\"v\":1,\"pzxid\":\"%llx\",\"place\":0,\"count\":%zu,\"sum\":\"%08x\",\"steps\":[[\"%llx\",[],[]]]}",
+             "{\"v\":1,\"pzxid\":\"%llx\",\"place\":0,\"count\":%zu,\"sum\":\"%08x\",\"steps\":[[\"%llx\",[%s],[]]]}",
              (unsigned long long)last->pzxid, last->count, dv_roll_sum(last->names, last->count),
-             (unsigned long long)before->pzxid);
+             (unsigned long long)before->pzxid, last->count > before->count ? "\"false\"" : "");
     const char *data = choice % 4 < 3 ? texts[choice % 4] : text;
     sim_trace(w, "somebody writes a roll: %s", data);
     w->coverage->roll_meetings[SIM_MET_ROLL_SPOILT]++;

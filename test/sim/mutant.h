@@ -171,6 +171,20 @@
     X(successor_unknown, "an operator's request stays with a member that has gone")                                \
     X(members_not_awaited, "a pool begins with fewer members than it is to wait for")                              \
     X(nobody_is_no_round, "items that are taken for nobody are not listed as moved, so no round follows")          \
+    X(roll_not_audited, "a member that listens never asks for the party's pzxid")                                  \
+    X(roll_waited_for_ever, "a member that listens waits for a roll for ever")                                     \
+    X(roll_sum_unchecked, "the names that a roll leads to are not held against its sum")                           \
+    X(roll_chain_unchecked, "a step is written behind a roll of another party than the one it leads from")         \
+    X(roll_any_version, "a roll is written whatever the version is")                                               \
+    X(roll_written_once, "a write of a roll that was refused or lost is given up")                                 \
+    X(roll_stands_in_for_ever, "a member that has waited in vain lists for ever")                                  \
+    X(roll_any_ends_standing_in, "a member that stands in listens again when another that does has written")       \
+    X(roll_deaf_lookout, "a member that becomes a lookout goes on listening")                                      \
+    X(roll_small_unwritten, "no roll is written of a party that has become small")                                 \
+    X(roll_stranger_first, "a member writes at once, though it does not know the party of the roll")               \
+    X(roll_unasked, "a member listens though no roll names its party")                                             \
+    X(roll_nobody_stands_in, "a member that has waited in vain writes no roll")                                    \
+    X(roll_of_other_ensemble, "a roll that is ahead of the party is followed")                                     \
     X(listed_leaves_early, "a place that an earlier note names leaves before the note that does not")
 
 #ifdef DIVVY_MUTANTS

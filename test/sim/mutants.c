@@ -44,6 +44,17 @@ static const char *const tests[DV_MUTANT_COUNT] = {
     [DV_MUTANT_members_not_awaited] = "test_waits_for_all",
     [DV_MUTANT_successor_unknown] = "test_comes_again",
     [DV_MUTANT_nobody_is_no_round] = "test_nobody_is_no_round",
+    [DV_MUTANT_roll_waited_for_ever] = "test_roll_waits_in_vain",
+    [DV_MUTANT_roll_sum_unchecked] = "test_roll_wrong_sum",
+    [DV_MUTANT_roll_written_once] = "test_roll_refused",
+    [DV_MUTANT_roll_small_unwritten] = "test_roll_small",
+    [DV_MUTANT_roll_stranger_first] = "test_roll_stranger",
+    [DV_MUTANT_roll_stands_in_for_ever] = "test_roll_stands_in",
+    [DV_MUTANT_roll_any_ends_standing_in] = "test_roll_stands_in",
+    [DV_MUTANT_roll_nobody_stands_in] = "test_roll_waits_in_vain",
+    [DV_MUTANT_roll_deaf_lookout] = "test_roll_becomes_lookout",
+    [DV_MUTANT_roll_unasked] = "test_roll_no_roll",
+    [DV_MUTANT_roll_of_other_ensemble] = "test_roll_no_roll",
     [DV_MUTANT_renewal_of_data] = "test_directory_with_data",
     [DV_MUTANT_renewal_in_two] = "test_directories_never_missing",
     [DV_MUTANT_orphans_listed] = "test_crash_costs_few_requests",
@@ -65,7 +76,9 @@ static const bool with_death_watch[DV_MUTANT_COUNT] = {
 
 /* They are shown by histories with rolls of small parties (check_rolls.c). */
 static const bool with_rolls[DV_MUTANT_COUNT] = {
-    [DV_MUTANT_NONE] = false,
+    [DV_MUTANT_roll_not_audited] = true,
+    [DV_MUTANT_roll_chain_unchecked] = true,
+    [DV_MUTANT_roll_any_version] = true,
 };
 
 /* A history that shows each of the others. */
@@ -75,6 +88,20 @@ static const struct {
     sim_theme theme;
     const char *invariant; /* that is violated */
 } recorded[DV_MUTANT_COUNT] = {
+    [DV_MUTANT_roll_not_audited] = {7, 1.5, SIM_OF_PLANS, "L1"},
+    [DV_MUTANT_roll_chain_unchecked] = {2, 0.2, SIM_OF_PLANS, "S26"},
+    [DV_MUTANT_roll_any_version] = {95, 13.4, SIM_OF_PLANS, "S26"},
+    [DV_MUTANT_roll_waited_for_ever] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_roll_sum_unchecked] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_roll_written_once] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_roll_small_unwritten] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_roll_stranger_first] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_roll_stands_in_for_ever] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_roll_any_ends_standing_in] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_roll_nobody_stands_in] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_roll_deaf_lookout] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_roll_unasked] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_roll_of_other_ensemble] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_due_with_work] = {13, 0.1, SIM_OF_POOLS, "S24"},
     [DV_MUTANT_due_without_end] = {1, 0.1, SIM_OF_POOLS, "S24"},
     [DV_MUTANT_first_will_stays] = {5, 0.1, SIM_OF_POOLS, "L10"},

@@ -34,7 +34,7 @@ static void assert_written(int64_t pzxid, size_t steps, int64_t first) {
 }
 
 /* A lookout writes a missing roll, without a step, at the version that it read. */
-TEST(test_first) {
+TEST_IN(test_first, set_up, tear_down) {
     settle_first('a', "abcd");
     answer_get("", 0, 10, 5);
     assert_written(10, 0, 0);
@@ -43,7 +43,7 @@ TEST(test_first) {
 }
 
 /* It adds the step to each party that settles. */
-TEST(test_step) {
+TEST_IN(test_step, set_up, tear_down) {
     write_first('a', "abcd");
     becomes("abce", 30, 20);
     assert_pending("get " PARTY);
@@ -58,7 +58,7 @@ TEST(test_step) {
 }
 
 /* The second lookout looks 100 ms later, and leaves alone what the first one has written. */
-TEST(test_turn) {
+TEST_IN(test_turn, set_up, tear_down) {
     dv_fake_client(fake)->lookouts = 2;
     settle_first('b', "abcd");
     dv_fake_advance(fake, 99);
@@ -74,7 +74,7 @@ TEST(test_turn) {
 }
 
 /* A party that becomes small is written once more, for those who listen. A small one is not. */
-TEST(test_small) {
+TEST_IN(test_roll_small, set_up, tear_down) {
     write_first('a', "abcd");
     becomes("abc", 30, 20);
     answer_roll(NULL, 0, "abcd", 10, 0, 30, 20);
@@ -85,7 +85,7 @@ TEST(test_small) {
 }
 
 /* A write that is refused, since another was first, is decided again by what stands there now. */
-TEST(test_refused) {
+TEST_IN(test_roll_refused, set_up, tear_down) {
     write_first('a', "abcd");
     becomes("abce", 30, 20);
     answer_roll(NULL, 0, "abcd", 10, 0, 30, 20);
@@ -99,7 +99,7 @@ TEST(test_refused) {
 }
 
 /* So is one whose answer was lost. */
-TEST(test_lost) {
+TEST_IN(test_lost, set_up, tear_down) {
     write_first('a', "abcd");
     becomes("abce", 30, 20);
     answer_roll(NULL, 0, "abcd", 10, 0, 30, 20);
@@ -115,7 +115,7 @@ TEST(test_lost) {
 }
 
 /* Another party settles while a write is under way: it is written next, with the step from what was written. */
-TEST(test_settles_meanwhile) {
+TEST_IN(test_settles_meanwhile, set_up, tear_down) {
     write_first('a', "abcd");
     becomes("abce", 30, 20);
     answer_roll(NULL, 0, "abcd", 10, 0, 30, 20);
@@ -135,7 +135,7 @@ TEST(test_settles_meanwhile) {
 }
 
 /* One that does not know the party of the roll leaves the first turn to others, for 300 ms. */
-TEST(test_stranger) {
+TEST_IN(test_roll_stranger, set_up, tear_down) {
     settle_first('a', "abcd");
     answer_roll(NULL, 0, "bcd", 8, 0, 10, 9);
     dv_fake_advance(fake, 299);
@@ -147,7 +147,7 @@ TEST(test_stranger) {
 }
 
 /* A denied write is no reason to insist: it is told in the log once, and others do it. */
-TEST(test_denied) {
+TEST_IN(test_denied, set_up, tear_down) {
     settle_first('a', "abcd");
     answer_get("", 0, 10, 5);
     answer_set(DIVVY_EACCES, 0);
@@ -160,7 +160,7 @@ TEST(test_denied) {
 }
 
 /* A roll of a later release stays. One that is ahead of the party is of another ensemble, and goes. */
-TEST(test_other_rolls) {
+TEST_IN(test_other_rolls, set_up, tear_down) {
     settle_first('a', "abcd");
     answer_get("{\"v\":2}", 7, 10, 5);
     assert_pending("");
@@ -171,7 +171,7 @@ TEST(test_other_rolls) {
 }
 
 /* A stop waits for the write that is under way. */
-TEST(test_stop) {
+TEST_IN(test_stop, set_up, tear_down) {
     settle_first('a', "abcd");
     answer_get("", 0, 10, 5);
     run_in_turn(dv_roll_watch_stop);
@@ -179,5 +179,3 @@ TEST(test_stop) {
     answer_set(0, 20);
     assert_int_equal(told.gone, 1);
 }
-
-TEST_EACH(set_up, tear_down);

@@ -4,7 +4,7 @@
 /* --- who listens ------------------------------------------------------------------------------------------------ */
 
 /* A member that is no lookout listens once a roll names the party that it has settled on. */
-TEST(test_listens) {
+TEST_IN(test_listens, set_up, tear_down) {
     listen_first('b', "abcd");
     assert_false(dv_fake_fire(fake, PARTY, DV_WATCH_CHILDREN, false)); /* Only the roll's data are watched. */
     assert_string_equal(told.names, "abcd");
@@ -12,21 +12,21 @@ TEST(test_listens) {
 
 /* A lookout lists by its watch, and so does a member of a party that is too small, one that is not in the row, and one
  * for which names matter. */
-TEST(test_lists) {
+TEST_IN(test_lists, set_up, tear_down) {
     settle_first('a', "abcd");
     assert_false(dv_roll_watch_listens(watch));
     assert_true(dv_fake_is_watched(fake, PARTY));
 }
-TEST(test_lists_small) {
+TEST_IN(test_lists_small, set_up, tear_down) {
     settle_first('b', "abc");
     assert_pending("");
     assert_true(dv_fake_is_watched(fake, PARTY));
 }
-TEST(test_lists_outside) {
+TEST_IN(test_lists_outside, set_up, tear_down) {
     settle_first('x', "abcd");
     assert_pending("");
 }
-TEST(test_lists_for_names) {
+TEST_IN(test_lists_for_names, set_up, tear_down) {
     begin_as('b');
     may_listen = false;
     list_comes(4, 10, 5);
@@ -35,7 +35,7 @@ TEST(test_lists_for_names) {
 }
 
 /* While there is no roll, or one of a later release, or one that is ahead of the party, the member lists. */
-TEST(test_no_roll) {
+TEST_IN(test_roll_no_roll, set_up, tear_down) {
     settle_first('b', "abcd");
     answer_get("", 0, 10, 5);
     assert_false(dv_roll_watch_listens(watch));
@@ -50,7 +50,7 @@ TEST(test_no_roll) {
 }
 
 /* Names begin to matter: the member lists, and goes by the watch of the children. */
-TEST(test_names_matter) {
+TEST_IN(test_names_matter, set_up, tear_down) {
     listen_first('b', "abcd");
     may_listen = false;
     dv_client_lock(dv_fake_client(fake));
@@ -64,7 +64,7 @@ TEST(test_names_matter) {
 /* --- settling by the roll --------------------------------------------------------------------------------------- */
 
 /* A roll that leads from the party that is known settles at once, without a list. */
-TEST(test_settles_by_roll) {
+TEST_IN(test_settles_by_roll, set_up, tear_down) {
     listen_first('b', "abcd");
     roll_changes();
     answer_roll("abcd", 10, "abde", 30, 0, 30, 31);
@@ -77,7 +77,7 @@ TEST(test_settles_by_roll) {
 }
 
 /* A change costs one read, and only the answers to audits beside it. */
-TEST(test_cost) {
+TEST_IN(test_cost, set_up, tear_down) {
     listen_first('b', "abcd");
     for (int i = 1; i <= 5; i++) {
         int64_t from = i == 1 ? 10 : 100 * (i - 1);
@@ -90,7 +90,7 @@ TEST(test_cost) {
 }
 
 /* A member that becomes a lookout lists. */
-TEST(test_becomes_lookout) {
+TEST_IN(test_roll_becomes_lookout, set_up, tear_down) {
     listen_first('b', "abcde");
     roll_changes();
     answer_roll("abcde", 10, "bcde", 30, 0, 30, 31);
@@ -103,7 +103,7 @@ TEST(test_becomes_lookout) {
 }
 
 /* In a party that has become small, each member lists. */
-TEST(test_becomes_small) {
+TEST_IN(test_becomes_small, set_up, tear_down) {
     listen_first('b', "abcd");
     roll_changes();
     answer_roll("abcd", 10, "abd", 30, 0, 30, 31);
@@ -115,7 +115,7 @@ TEST(test_becomes_small) {
 }
 
 /* A party that has changed again when the roll came: it settles, and the next roll is waited for. */
-TEST(test_change_under_way) {
+TEST_IN(test_change_under_way, set_up, tear_down) {
     listen_first('b', "abcd");
     roll_changes();
     answer_roll("abcd", 10, "abcde", 30, 0, 40, 31);
@@ -129,7 +129,7 @@ TEST(test_change_under_way) {
 }
 
 /* A roll that does not lead from the party that is known has the member list, once, and the party settles at once. */
-TEST(test_no_step) {
+TEST_IN(test_no_step, set_up, tear_down) {
     listen_first('b', "abcd");
     roll_changes();
     answer_roll("abc", 25, "abcde", 30, 0, 30, 31);
@@ -144,7 +144,7 @@ TEST(test_no_step) {
 }
 
 /* So does one whose steps lead to other names than it was made from; but a party that has changed since waits. */
-TEST(test_wrong_sum) {
+TEST_IN(test_roll_wrong_sum, set_up, tear_down) {
     listen_first('b', "abcd");
     roll_changes();
     answer_roll("abxd", 10, "abdx", 30, 0, 30, 31);
@@ -161,7 +161,7 @@ TEST(test_wrong_sum) {
 /* --- audits and waits ------------------------------------------------------------------------------------------- */
 
 /* It asks for the party's Stat once in 8 to 12 s, and for the roll only if that has changed. */
-TEST(test_audit) {
+TEST_IN(test_audit, set_up, tear_down) {
     listen_first('b', "abcd");
     for (int i = 0; i < 3; i++) {
         dv_fake_advance(fake, 7999);
@@ -179,7 +179,7 @@ TEST(test_audit) {
 }
 
 /* It asks on each new connection, too. */
-TEST(test_reconnect) {
+TEST_IN(test_reconnect, set_up, tear_down) {
     listen_first('b', "abcd");
     dv_fake_session(fake, DIVVY_SUSPENDED);
     dv_fake_session(fake, DIVVY_CONNECTED);
@@ -189,7 +189,7 @@ TEST(test_reconnect) {
 }
 
 /* A read of the roll that was lost is made again. */
-TEST(test_read_lost) {
+TEST_IN(test_read_lost, set_up, tear_down) {
     listen_first('b', "abcd");
     roll_changes();
     dv_fake_session(fake, DIVVY_SUSPENDED);
@@ -217,7 +217,7 @@ static void wait_in_vain(char letter, size_t place) {
 
 /* A roll that does not come is waited for, 20 ms longer for each place. Then the member lists, settles at once, and
  * writes the roll. */
-TEST(test_waits_in_vain) {
+TEST_IN(test_roll_waits_in_vain, set_up, tear_down) {
     wait_in_vain('c', 2);
     answer_list("bcde", 30, 20);
     assert_int_equal(told.settled, 2);
@@ -236,8 +236,8 @@ TEST(test_waits_in_vain) {
 }
 
 /* One that has waited in vain lists until a lookout writes: so a pool whose lookouts do not write waits once. */
-TEST(test_stands_in) {
-    test_waits_in_vain(state);
+TEST_IN(test_roll_stands_in, set_up, tear_down) {
+    test_roll_waits_in_vain(state);
     roll_changes();
     answer_roll("abcde", 10, "bcde", 30, 1, 30, 31); /* its own */
     assert_false(dv_roll_watch_listens(watch));
@@ -251,7 +251,7 @@ TEST(test_stands_in) {
 }
 
 /* Each change that is seen begins the wait again, but not for longer than settle_max. */
-TEST(test_wait_has_an_end) {
+TEST_IN(test_wait_has_an_end, set_up, tear_down) {
     listen_first('b', "abcde");
     dv_fake_advance(fake, 12000);
     int64_t from = elapsed(), pzxid = 30;
@@ -267,7 +267,7 @@ TEST(test_wait_has_an_end) {
 /* --- its end ---------------------------------------------------------------------------------------------------- */
 
 /* The party has gone: the owner is told so. */
-TEST(test_party_gone) {
+TEST_IN(test_party_gone, set_up, tear_down) {
     listen_first('b', "abcd");
     assert_true(dv_fake_fire(fake, PARTY, DV_WATCH_DELETED, true));
     assert_pending("get! " PARTY);
@@ -280,7 +280,7 @@ TEST(test_party_gone) {
 }
 
 /* A stop waits for what is under way, and tells nothing more. */
-TEST(test_stop) {
+TEST_IN(test_stop, set_up, tear_down) {
     listen_first('b', "abcd");
     roll_changes();
     run_in_turn(dv_roll_watch_stop);
@@ -291,7 +291,7 @@ TEST(test_stop) {
 }
 
 /* The owner may stop it when it hears of a party, by a list or by the roll. */
-TEST(test_stop_inside) {
+TEST_IN(test_stop_inside, set_up, tear_down) {
     listen_first('b', "abcd");
     roll_changes();
     told.stop_when_settled = true;
@@ -299,7 +299,7 @@ TEST(test_stop_inside) {
     assert_int_equal(told.settled, 2);
     assert_int_equal(told.gone, 1);
 }
-TEST(test_stop_inside_list) {
+TEST_IN(test_stop_inside_list, set_up, tear_down) {
     begin_as('b');
     told.stop_when_settled = true;
     list_comes(4, 10, 5);
@@ -308,12 +308,10 @@ TEST(test_stop_inside_list) {
 }
 
 /* The session's end ends it. */
-TEST(test_session_lost) {
+TEST_IN(test_session_lost, set_up, tear_down) {
     listen_first('b', "abcd");
     roll_changes();
     dv_fake_session(fake, DIVVY_LOST);
     assert_int_equal(told.gone, 1);
     assert_int_equal(told.failed, 0);
 }
-
-TEST_EACH(set_up, tear_down);
