@@ -234,7 +234,7 @@ TEST(test_limits) {
     static char text[DV_ROLL_BYTES_MAX + 64];
     int used = snprintf(text, sizeof text,
                         "{\"v\":1,\"pzxid\":\"ffff\",\"place\":0,\"count\":1,\"sum\":\"00000000\",\"x\":\"");
-    memset(text + used, 'x', DV_ROLL_BYTES_MAX);
+    memset(text + used, 'x', sizeof text - 1 - (size_t)used);
     assert_int_equal(parse_error(text), DIVVY_EPROTO);
     for (int steps = 64; steps <= 65; steps++) {
         int at = snprintf(text, sizeof text,
