@@ -216,10 +216,11 @@ static double age_s(const dv_entry *e, int64_t server_now_ms) {
 /* In whole milliseconds, as the clock shows them: the first at which the age in seconds is the ttl, or more. */
 int64_t dv_entry_expiry_ms(const dv_entry *e) {
     const double most_ms = 9e15; /* integers below it are exact */
-    if (!(e->flags & DV_ENTRY_HAS_TTL)) return INT64_MAX;
-    double ms = ceil(e->ttl_s * 1000);
-    if ((ms - 1) / 1000 >= e->ttl_s) ms--; /* The product was rounded up, as 2.007 * 1000 is. */
-    return ms < most_ms && e->stat.mtime_ms < INT64_MAX - (int64_t)ms ? e->stat.mtime_ms + (int64_t)ms : INT64_MAX;
+    if (!(e->flags & DV_ENTRY_HAS_TTL) || !(e->ttl_s * 1000 < most_ms)) return INT64_MAX;
+    int64_t ms = (int64_t)(e->ttl_s * 1000); /* A ttl is positive. */
+    if ((double)ms / 1000 < e->ttl_s) ms++;
+    if ((double)(ms - 1) / 1000 >= e->ttl_s) ms--; /* The product was rounded up, as 2.007 * 1000 is. */
+    return e->stat.mtime_ms < INT64_MAX - ms ? e->stat.mtime_ms + ms : INT64_MAX;
 }
 
 bool dv_entry_has_expired(const dv_entry *e, int64_t server_now_ms) {
