@@ -155,6 +155,7 @@ void sim_rolls_spoil(sim_world *w, uint32_t choice) {
 void sim_rolls_check_step(sim_member *m) {
     const divvy_partitioner *p = m->partitioner;
     if (p->party_pzxid == m->roll_pzxid || p->party_pzxid == 0) return;
+    if (!p->party.members) return; /* Its session has ended since, and it knows no party. */
     m->roll_pzxid = p->party_pzxid;
     bool listens = p->watch && dv_roll_watch_listens(p->watch),
          stands_in = p->watch && dv_roll_watch_stands_in(p->watch);

@@ -147,7 +147,7 @@ TEST_IN(test_no_step, set_up, tear_down) {
 TEST_IN(test_roll_wrong_sum, set_up, tear_down) {
     listen_first('b', "abcd");
     roll_changes();
-    answer_roll("abxd", 10, "abdx", 30, 0, 30, 31);
+    answer_roll("abdx", 10, "abdex", 30, 0, 30, 31);
     dv_fake_advance(fake, 2);
     answer_list("abcde", 40, 31);
     assert_int_equal(told.settled, 1);
