@@ -161,11 +161,8 @@ static void on_watch_gone(void *owner, int64_t now) {
 static void on_joined(void *owner, int64_t now) {
     (void)now;
     static const dv_patience at_once = {0, 0, 0};
-    static const dv_patient_watch_events events = {.changed = on_changed,
-                                                   .settled = on_settled,
-                                                   .failed = on_unreadable,
-                                                   .gone = on_watch_gone,
-                                                   .seen = on_list};
+    static const dv_patient_watch_events events = {
+        .changed = on_changed, .settled = on_settled, .failed = on_unreadable, .gone = on_watch_gone, .seen = on_list};
     barrier *b = owner;
     if (b->ended || b->watch) return;
     b->watch = dv_patient_watch_start(b->object.client, b->directory, &at_once, &events, b);
