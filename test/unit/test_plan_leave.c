@@ -92,7 +92,7 @@ TEST(test_leave_without_gap) {
 }
 
 /* T8: what nobody is ready for goes after handover_timeout_ms, by a RELEASE. It is not given back before the user has
- * answered. */
+ * answered, and then goes without a list for each, as its owner has said until then that it is leaving. */
 TEST(test_leave_overdue) {
     pool l;
     open_pool(&l, PREPARE_MS, 2000);
@@ -108,8 +108,12 @@ TEST(test_leave_overdue) {
     divvy_testing_run(l.ensemble, 1000);
     assert_int_equal(count_owned(&l), ITEMS - SHARE);
     assert_int_equal(share_of(m), SHARE);
+    uint64_t lists = count_lists(&l);
     assert_int_equal(divvy_partitioner_release_set(m->partitioner), 0);
     assert_int_equal(divvy_partitioner_leave(m->partitioner, DIVVY_LEAVE_WORKING, 10000), 0);
+    divvy_testing_run(l.ensemble, 1000);
+    assert_int_equal(count_owned(&l), ITEMS);
+    assert_true(count_lists(&l) - lists <= 12);
     forget_client(m);
     settle(&l);
     pool_close(&l);
