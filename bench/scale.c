@@ -24,7 +24,8 @@ enum {
     STEP_MS = 20,
     PATIENCE_MS = 3600000,
     REST_MS = 70000,
-    CHANGES_MAX = 10000
+    CHANGES_MAX = 10000,
+    LOOKOUTS = 3 /* W18 */
 };
 enum { SESSION_TIMEOUT_MS = 20000, REJOIN_DELAY_MS = 120000 };
 
@@ -32,9 +33,10 @@ enum { SESSION_TIMEOUT_MS = 20000, REJOIN_DELAY_MS = 120000 };
 #define NOBODY UINT32_MAX
 
 typedef struct {
-    uint32_t members, items, restarts, changes;
+    uint32_t members, items, restarts, changes, mass;
     int64_t boundary_ms;
     bool names; /* rendezvous, by names alone, instead of the plan */
+    bool without_lookouts;
     uint64_t seed;
 } options;
 
@@ -54,8 +56,8 @@ struct pool {
     divvy_testing_ensemble *ensemble;
     char (*names)[ITEM_BYTES];
     const char **items;
-    member *members; /* room for one more than options->members */
-    uint32_t running, acquired;
+    member *members; /* room for one more than options->members, and for options->mass */
+    uint32_t room, running, acquired;
 
     uint32_t *owner, *last_owner; /* of each item: who shows it, not revoked; who did last */
     int64_t *unowned_since;
@@ -192,7 +194,7 @@ typedef struct {
 } moment;
 
 static moment begin(pool *all) {
-    for (uint32_t i = 0; i <= all->options->members; i++) {
+    for (uint32_t i = 0; i < all->room; i++) {
         if (all->members[i].client)
             divvy_client_stats(all->members[i].client, &all->members[i].begin, sizeof all->members[i].begin);
     }
@@ -248,7 +250,7 @@ static void report(pool *all, const char *change, moment since, uint32_t changed
     const options *o = all->options;
     double cpu = cpu_s() - since.cpu_s;
     traffic others = {0}, self = {0};
-    for (uint32_t i = 0; i <= o->members; i++) {
+    for (uint32_t i = 0; i < all->room; i++) {
         if (all->members[i].client) add(i == changed ? &self : &others, &all->members[i]);
     }
     struct rusage usage;
@@ -295,6 +297,29 @@ static void change_in_turn(pool *all) {
     report(all, "changes", since, NOBODY);
 }
 
+/* As many more members as options->mass, all at once; they stay. */
+static void join_at_once(pool *all) {
+    moment since = begin(all);
+    for (uint32_t n = 1; n <= all->options->mass; n++) start(all, all->options->members + n);
+    settle(all);
+    report(all, "mass join", since, NOBODY);
+}
+
+/* One joins while all lookouts have stopped; their sessions have not ended, so nobody is told of that. Reported when it
+ * has its share. */
+static void join_without_lookouts(pool *all) {
+    uint32_t index = all->options->members;
+    rest(all);
+    for (uint32_t n = 0; n < LOOKOUTS && n < index; n++) end(all, n, true);
+    moment since = begin(all);
+    start(all, index);
+    while (all->members[index].state != DIVVY_ACQUIRED) {
+        if (divvy_testing_run(all->ensemble, STEP_MS) < 0) die("the ensemble does not run");
+        if (divvy_testing_now_ms(all->ensemble) - since.at_ms > PATIENCE_MS) die("nobody notices the new member");
+    }
+    report(all, "join without lookouts", since, index);
+}
+
 static void measure(pool *all) {
     const options *o = all->options;
     moment since = begin(all);
@@ -317,6 +342,8 @@ static void measure(pool *all) {
 
     if (o->changes > 0) change_in_turn(all);
     if (o->restarts > 0) restart_in_turn(all);
+    if (o->mass > 0) join_at_once(all);
+    if (o->without_lookouts) join_without_lookouts(all);
 }
 
 /* ---- the whole ---- */
@@ -334,6 +361,7 @@ static bool parse(options *o, int argc, char **argv) {
     int at = 1;
     for (; at < argc && strncmp(argv[at], "--", 2) == 0; at++) {
         if (strcmp(argv[at], "--names") == 0) o->names = true;
+        else if (strcmp(argv[at], "--without-lookouts") == 0) o->without_lookouts = true;
         else if (at + 1 == argc) return false;
         else if (strcmp(argv[at], "--boundary") == 0)
             o->boundary_ms = (int64_t)number(argv[++at], 0, REJOIN_DELAY_MS / 2, "--boundary");
@@ -341,6 +369,7 @@ static bool parse(options *o, int argc, char **argv) {
             o->restarts = (uint32_t)number(argv[++at], 0, MEMBERS_MAX, "--restarts");
         else if (strcmp(argv[at], "--changes") == 0)
             o->changes = (uint32_t)number(argv[++at], 0, CHANGES_MAX, "--changes");
+        else if (strcmp(argv[at], "--mass") == 0) o->mass = (uint32_t)number(argv[++at], 0, MEMBERS_MAX, "--mass");
         else if (strcmp(argv[at], "--seed") == 0) o->seed = number(argv[++at], 0, UINT64_MAX, "--seed");
         else return false;
     }
@@ -360,7 +389,8 @@ static void make(pool *all, const options *o) {
     if (divvy_testing_ensemble_create(&all->ensemble, &config) != 0) die("no ensemble");
     all->names = allocate(o->items, sizeof *all->names);
     all->items = allocate(o->items, sizeof *all->items);
-    all->members = allocate(o->members + 1, sizeof *all->members);
+    all->room = o->members + 1 + o->mass;
+    all->members = allocate(all->room, sizeof *all->members);
     all->owner = allocate(o->items, sizeof *all->owner);
     all->last_owner = allocate(o->items, sizeof *all->last_owner);
     all->unowned_since = allocate(o->items, sizeof *all->unowned_since);
@@ -373,7 +403,7 @@ static void make(pool *all, const options *o) {
 }
 
 static void unmake(pool *all) {
-    for (uint32_t i = 0; i <= all->options->members; i++) {
+    for (uint32_t i = 0; i < all->room; i++) {
         if (all->members[i].client) end(all, i, true);
     }
     divvy_testing_ensemble_destroy(all->ensemble);
@@ -388,7 +418,8 @@ static void unmake(pool *all) {
 int main(int argc, char **argv) {
     options o;
     if (!parse(&o, argc, argv)) {
-        fputs("usage: bench_scale [--names] [--boundary MS] [--changes N] [--restarts N] [--seed S] MEMBERS ITEMS\n",
+        fputs("usage: bench_scale [--names] [--boundary MS] [--changes N] [--restarts N] [--mass N]\n"
+              "                   [--without-lookouts] [--seed S] MEMBERS ITEMS\n",
               stderr);
         return 2;
     }
