@@ -18,7 +18,7 @@ JOIN_TIMES_FASTER, FIRST_TIMES_FASTER, MOVED_TO_FLOOR = (100, 60), (40, 25), 1
 JOIN_TIMES_RAW, JOIN_PACKETS = 3, 200
 TIMES_SET_AT = 10000  # With few items the time is round trips and spacing, and both have as many of them.
 # A few writes belong to the members themselves: sessions' nodes and paths, not items.
-WRITES_PER_ITEM, READS_PER_ITEM, MEMBERS_SHARE = 1, 2, 0.02
+WRITES_PER_ITEM, READS_PER_ITEM, MEMBERS_SHARE = 4, 0.1, 0.02  # Q11: its directory is checked, and made again
 
 
 def load(name):
