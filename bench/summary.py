@@ -135,7 +135,7 @@ def targets(items, columns, raw):
     for name, wanted, key in (("known paths, writes an item", WRITES_PER_ITEM, "known_writes_per_item"),
                               ("known paths, reads an item", READS_PER_ITEM, "known_reads_per_item")):
         each = middle(ours, key)
-        found.append((name, "<= %d" % wanted, "%.3f" % each, each <= wanted + MEMBERS_SHARE))
+        found.append((name, "<= %g" % wanted, "%.3f" % each, each <= wanted + MEMBERS_SHARE))
     kept = beyond_moves(ours)
     of = middle(ours, "kept")
     found.append(("join, writes for kept items", "0 an item", "%d for %s items" % (kept, f"{of:,.0f}"),
