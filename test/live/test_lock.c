@@ -27,7 +27,7 @@ TEST(test_cost_uncontended) {
     assert_true(DV_WAIT(nodes("/cost/one") == 0 && stats(client).in_flight == 0, PATIENCE_MS));
     divvy_stats before = stats(client);
     for (int i = 0; i < 100; i++) {
-        assert_int_equal(divvy_lock_try_acquire(lock), 0);
+        assert_int_equal(divvy_lock_acquire(lock, PATIENCE_MS), 0);
         assert_int_equal(divvy_lock_release(lock), 0);
     }
     divvy_stats after = stats(client);
