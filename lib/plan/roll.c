@@ -135,6 +135,8 @@ static size_t take(const char *const *from, size_t count, const char *const *nam
 }
 
 int dv_roll_follow(const dv_roll *roll, const dv_roll_party *from, char ***names) {
+    static const char *const none[1];
+    const char *const *of_steps = roll->name_count > 0 ? roll->names : none;
     size_t first = 0, at = 0, count = from->count;
     *names = NULL;
     while (first < roll->step_count && roll->steps[first].from != from->pzxid) {
@@ -147,7 +149,7 @@ int dv_roll_follow(const dv_roll *roll, const dv_roll_party *from, char ***names
     bool is_memory = one && other;
     if (is_memory && count > 0) memcpy((void *)(uintptr_t)one, from->names, count * sizeof *one);
     for (size_t i = first; is_memory && count != SIZE_MAX && i < roll->step_count; i++) {
-        count = take(one, count, roll->names + at, &roll->steps[i], other);
+        count = take(one, count, of_steps + at, &roll->steps[i], other);
         at += roll->steps[i].came + roll->steps[i].went;
         const char **swap = one;
         one = other;

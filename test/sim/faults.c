@@ -390,7 +390,10 @@ void sim_apply(sim_world *w, const sim_event *e) {
     sim_trace(w, "-- %s", sim_kind_name(e->kind));
     switch (e->kind) {
     case SIM_JOIN: join(w, e); break;
-    case SIM_PARTY_LOOK: sim_rolls_spoil(w, e->d); /* FALLTHROUGH */
+    case SIM_PARTY_LOOK:
+        sim_rolls_spoil(w, e->d);
+        act_of_member(w, e);
+        break;
     case SIM_FINISH:
     case SIM_DESTROY:
     case SIM_CLOSE:

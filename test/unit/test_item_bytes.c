@@ -59,7 +59,7 @@ static footprint measure(size_t count) {
         snprintf(texts[i], ITEM_BYTES, "item-%06u", (unsigned)(i % 1000000));
         items[i] = texts[i];
     }
-    pool all = {NULL};
+    pool all = {0};
     divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
     config.servers = 1;
     assert_int_equal(divvy_testing_ensemble_create(&all.ensemble, &config), 0);

@@ -180,7 +180,7 @@ TEST(test_no_garbage_no_look) {
     assert_int_equal(write_weight(&users[0], 1001), DV_PLAN_WRITTEN);
     assert_int_equal(divvy_client_stats(users[0].client, &after, sizeof after), 0);
     assert_int_equal(users[0].memory.root.delta_count, 1);
-    assert_int_equal(after.children - before.children, 1); /* the party */
+    assert_int_equal(after.children - before.children, 1);     /* the party */
     assert_int_equal(after.requests - before.requests, 3 + 1); /* the delta goes with the root */
     close_pool();
 }

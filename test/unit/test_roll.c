@@ -91,7 +91,7 @@ TEST(test_chain) {
     dv_roll_clear(&second);
 }
 
-/* Nobody, and everybody, can come and go. */
+/* Nobody, everybody, and one for a moment, can come and go. */
 TEST(test_all_and_none) {
     letters a, b;
     dv_roll roll = write_roll(NULL, party_of(&a, "", 10), party_of(&b, "xyz", 20));
@@ -99,6 +99,9 @@ TEST(test_all_and_none) {
     dv_roll_clear(&roll);
     roll = write_roll(NULL, &b.party, party_of(&a, "", 30));
     assert_leads(&roll, &b.party, "");
+    dv_roll_clear(&roll);
+    roll = write_roll(NULL, party_of(&a, "xyz", 10), &b.party); /* one came and went */
+    assert_leads(&roll, &a.party, "xyz");
     dv_roll_clear(&roll);
 }
 
@@ -199,8 +202,8 @@ TEST(test_hostile) {
         "[]",
         "{\"v\":1}",
         "{\"v\":1,\"pzxid\":\"2\",\"place\":0,\"count\":1,\"sum\":\"00000000\",\"steps\":[[\"2\",[],[]]]}",
-        "{\"v\":1,\"pzxid\":\"9\",\"place\":0,\"count\":1,\"sum\":\"00000000\",\"steps\":[[\"3\",[],[]],[\"2\",[],[]]]"
-        "}",
+        ("{\"v\":1,\"pzxid\":\"9\",\"place\":0,\"count\":1,\"sum\":\"00000000\",\"steps\":[[\"3\",[],[]],[\"2\",[],[]]]"
+         "}"),
         "{\"v\":1,\"pzxid\":\"9\",\"place\":0,\"count\":1,\"sum\":\"00000000\",\"steps\":[[\"3\",[\"b\",\"a\"],[]]]}",
         "{\"v\":1,\"pzxid\":\"9\",\"place\":0,\"count\":1,\"sum\":\"00000000\",\"steps\":[[\"3\",[\"a\",\"a\"],[]]]}",
         "{\"v\":1,\"pzxid\":\"9\",\"place\":0,\"count\":1,\"sum\":\"00000000\",\"steps\":[[\"3\",[\"\"],[]]]}",
