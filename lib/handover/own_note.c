@@ -183,7 +183,7 @@ static void take_failure(note_write *w, int error, int of_note, bool lasts) {
     if (w->fallen || dv_session_over(error)) {
         end(w, error);
     } else if (lasts && (lost || !is_first)) {
-        w->again = true; /* Behind another one any refusal may be that of the version. */
+        w->again = true; /* If another write stands before it, any refusal may be for the version. */
         w->unsure |= lost && error != DIVVY_EQUOTA;
     } else {
         end(w, lost || !is_first ? error : judge(o, w, error, of_note));

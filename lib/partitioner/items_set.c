@@ -4,7 +4,7 @@
  * docs/protocol.md, rules D17, P15. Items stand behind pointers, which the queues, and requests under way, may hold for
  * longer than a table lasts. An item is made when it comes into our share, and is spare once it has been given up, with
  * all that was said of it. So a member of a large pool has nothing of most items but what the plan says. The table is
- * of fixed extent, and another one replaces it. So a thread that looks without the client lock sees a whole table. */
+ * of fixed extent, and is replaced as a whole. So a thread that looks without the client lock sees a whole table. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -36,7 +36,7 @@
     X(taken_without_given, "a place that waits for a note counts as first when the note no longer says leaving")   \
     X(parked_waits_on, "a place that waits for a note waits on when the note no longer says leaving")              \
     X(note_lost_is_written, "a write of the note whose answer was lost is taken for done")                         \
-    X(note_version_is_proof, "a refused write behind another one counts as done, for the version was another")     \
+    X(note_version_is_proof, "a refused write that waits behind another counts as done, as the version differs")   \
     X(note_line_goes_on, "what stands behind a write that failed is written at the version that is there")         \
     X(given_despite_failure, "a note still says that an item was given, though the write that gave it failed")     \
     X(other_numbering, "the indices of a note are taken for those of another set")                                 \

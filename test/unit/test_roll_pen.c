@@ -1,7 +1,7 @@
 /* Who writes the roll of a party, and when: docs/protocol.md, W19. SPDX-License-Identifier: Apache-2.0 */
 #include "roll_watch_fixture.h"
 
-/* The party that the member has settled on becomes another one. */
+/* The member has settled on a new party. */
 static void becomes(const char *text, int64_t pzxid, int64_t mzxid) {
     int settled = told.settled;
     assert_true(dv_fake_fire(fake, PARTY, DV_WATCH_CHILDREN, true));

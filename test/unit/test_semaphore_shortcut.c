@@ -114,7 +114,7 @@ TEST_IN(test_somebody_waits, set_up, tear_down) {
     assert_int_equal(count_creates(a), 1);
 }
 
-/* A slot that another has taken since is not shared: the object gets another one in the queue. */
+/* A slot that another object has taken since is not shared: the queue gives ours a free one. */
 TEST_IN(test_slot_taken_since, set_up, tear_down) {
     user *a = make_known(0, 2, 1), *other = make(1, 2);
     hold(other);
