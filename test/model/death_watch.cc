@@ -27,6 +27,8 @@
 #include <string>
 #include <vector>
 
+#include "seen.h"
+
 namespace {
 
 enum { T = 2, GIVE_UP = 2 * T };                           // in ticks
@@ -419,40 +421,7 @@ World canonical(World w) {
     return w;
 }
 
-struct Visited {
-    World world;
-    uint32_t parent;
-    const char *label;
-};
-
-struct Search {
-    std::vector<Visited> all;
-    std::vector<uint32_t> table = std::vector<uint32_t>(1u << 12);
-
-    static uint64_t hash(const World &w) {
-        uint64_t words[(sizeof w + 7) / 8] = {}, h = 0;
-        memcpy(words, &w, sizeof w);
-        for (uint64_t word : words) {
-            h = (h ^ word) * 0x9e3779b97f4a7c15ull;
-            h ^= h >> 32;
-        }
-        return h;
-    }
-    // Returns the place of the world, or the free one that it gets.
-    uint32_t &place(const World &w) {
-        for (size_t i = hash(w) & (table.size() - 1);; i = (i + 1) & (table.size() - 1))
-            if (!table[i] || !memcmp(&all[table[i] - 1].world, &w, sizeof w)) return table[i];
-    }
-    void add(const World &w, uint32_t parent, const char *label) {
-        if (all.size() * 2 >= table.size()) {
-            table.assign(table.size() * 4, 0);
-            for (uint32_t i = 0; i < all.size(); i++) place(all[i].world) = i + 1;
-        }
-        uint32_t &at = place(w);
-        if (at) return;
-        all.push_back({w, parent, label});
-        at = static_cast<uint32_t>(all.size());
-    }
+struct Search : Seen<World, const char *> {
     // Returns what is wrong, and where; or NULL when all worlds were visited.
     const char *run(Claim claim, uint32_t *at) {
         World begin = {};
@@ -477,9 +446,8 @@ struct Search {
         return nullptr;
     }
     void tell_way(uint32_t at) const {
-        std::vector<const char *> way;
-        for (; at; at = all[at].parent) way.push_back(all[at].label);
-        while (!way.empty()) printf("    %s\n", way.back()), way.pop_back();
+        std::vector<uint32_t> way = way_to(at);
+        for (; !way.empty(); way.pop_back()) printf("    %s\n", all[way.back()].way);
     }
 };
 

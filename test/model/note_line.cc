@@ -20,9 +20,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <set>
 #include <string>
 #include <vector>
+
+#include "seen.h"
 
 namespace {
 
@@ -261,57 +262,38 @@ std::vector<Step> steps_of(const World &w) {
     return steps;
 }
 
-struct Visited {
-    World world;
-    size_t parent;
-    const char *label;
-};
-
-struct Less {
-    bool operator()(const World &a, const World &b) const {
-        return memcmp(&a, &b, sizeof a) < 0;
-    }
-};
-
-struct Search {
-    std::vector<Visited> all;
-    std::set<World, Less> known;
-
-    void add(const World &w, size_t parent, const char *label) {
-        if (known.insert(w).second) all.push_back({w, parent, label});
-    }
+struct Search : Seen<World, const char *> {
     // Returns what is wrong, and where; or NULL when all worlds were visited.
-    const char *run(size_t *at) {
+    const char *run(uint32_t *at) {
         World w = {};
         w.connected = w.may_say_nothing = w.may_delete = 1;
         w.may_break = w.may_put_off = 2;
         w.places = bit(WRITES) - 1;
         add(w, 0, "begin");
-        for (size_t i = 0; i < all.size(); i++) {
+        for (uint32_t i = 0; i < all.size(); i++) {
             bool rests = true;
             World from = all[i].world;
             *at = i;
             for (const Step &s : steps_of(from)) {
                 rests = rests && !s.fair;
                 add(s.world, i, s.label);
-                if (s.fault) *at = all.size() - 1;
+                if (s.fault) *at = static_cast<uint32_t>(all.size() - 1);
                 if (s.fault) return s.fault;
             }
             if (rests && from.first < from.begun) return "a write never ends";
         }
         return nullptr;
     }
-    void tell_way(size_t at) const {
-        std::vector<const char *> way;
-        for (; at; at = all[at].parent) way.push_back(all[at].label);
-        for (; !way.empty(); way.pop_back()) printf("    %s\n", way.back());
+    void tell_way(uint32_t at) const {
+        std::vector<uint32_t> way = way_to(at);
+        for (; !way.empty(); way.pop_back()) printf("    %s\n", all[way.back()].way);
     }
 };
 
 // Returns whether the search ended as it has to.
 bool search(const Variant *broken, bool told) {
     Search s;
-    size_t at = 0;
+    uint32_t at = 0;
     variant = broken ? broken->name : "";
     const char *wrong = s.run(&at);
     printf("%-17s %8zu states: %s\n", broken ? broken->name : "the rules", s.all.size(),

@@ -28,6 +28,8 @@
 #include <string>
 #include <vector>
 
+#include "seen.h"
+
 namespace {
 
 enum { MEMBERS = 3, NONE = 255 };
@@ -364,42 +366,12 @@ World canonical(World w) {
     return w;
 }
 
-struct Visited {
-    World world;
-    uint32_t parent;
+struct Doing {
     const char *label;
     int who;
 };
 
-struct Search {
-    std::vector<Visited> all;
-    std::vector<uint32_t> table = std::vector<uint32_t>(1u << 12);
-
-    static uint64_t hash(const World &w) {
-        uint64_t words[(sizeof w + 7) / 8] = {}, h = 0;
-        memcpy(words, &w, sizeof w);
-        for (uint64_t word : words) {
-            h = (h ^ word) * 0x9e3779b97f4a7c15ull;
-            h ^= h >> 32;
-        }
-        return h;
-    }
-    // Returns the place of the world, or the free one that it gets.
-    uint32_t &place(const World &w) {
-        for (size_t i = hash(w) & (table.size() - 1);; i = (i + 1) & (table.size() - 1))
-            if (!table[i] || !memcmp(&all[table[i] - 1].world, &w, sizeof w)) return table[i];
-    }
-    void add(const Step &s, uint32_t parent) {
-        if (all.size() * 2 >= table.size()) {
-            table.assign(table.size() * 4, 0);
-            for (uint32_t i = 0; i < all.size(); i++) place(all[i].world) = i + 1;
-        }
-        World w = canonical(s.world);
-        uint32_t &at = place(w);
-        if (at) return;
-        all.push_back({w, parent, s.label, s.who});
-        at = static_cast<uint32_t>(all.size());
-    }
+struct Search : Seen<World, Doing> {
     // Returns what is wrong, and where; or NULL when all worlds were visited.
     const char *run(uint32_t *at) {
         World begin = {};
@@ -410,7 +382,7 @@ struct Search {
         Note &before = begin.members[0].note; // A was there once, at 0, and gave the item away
         before.gives = before.given_r = 1;
         begin.members[1].view = before;
-        add({begin, "begin", MEMBERS, false}, 0);
+        add(canonical(begin), 0, {"begin", MEMBERS});
         for (uint32_t i = 0; i < all.size(); i++) {
             World w = all[i].world; // add() moves them
             *at = i;
@@ -425,7 +397,7 @@ struct Search {
             const char *wrong = rests ? idle_in(w) : nullptr;
             if (wrong) return wrong;
             for (const Step &s : steps) {
-                add(s, i);
+                add(canonical(s.world), i, {s.label, s.who});
                 *at = static_cast<uint32_t>(all.size() - 1);
                 wrong = wrong_in(s.world);
                 if (wrong) return wrong;
@@ -435,9 +407,9 @@ struct Search {
     }
     void tell_way(uint32_t at) const {
         static const char *const names[] = {"A", "B", "C", "somebody else"};
-        std::vector<uint32_t> way;
-        for (; at; at = all[at].parent) way.push_back(at);
-        for (; !way.empty(); way.pop_back()) printf("    %s %s\n", names[all[way.back()].who], all[way.back()].label);
+        std::vector<uint32_t> way = way_to(at);
+        for (; !way.empty(); way.pop_back())
+            printf("    %s %s\n", names[all[way.back()].way.who], all[way.back()].way.label);
     }
 };
 

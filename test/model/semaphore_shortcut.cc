@@ -20,11 +20,14 @@
 //
 // Left out: counts above one, children in doubt (E2), and when the shortcut is worth trying, which is free to each. A
 // read may come from a server that lags: that is an earlier read, whose answer was slow.
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "seen.h"
 
 namespace {
 
@@ -490,35 +493,8 @@ World beginning() {
     return w;
 }
 
-struct Search {
-    std::vector<World> all;
-    std::vector<uint32_t> parents;
-    std::vector<uint32_t> table = std::vector<uint32_t>(1u << 16);
-
-    static uint64_t hash(const World &w) {
-        uint64_t words[(sizeof w + 7) / 8] = {}, h = 0;
-        memcpy(words, &w, sizeof w);
-        for (uint64_t word : words) {
-            h = (h ^ word) * 0x9e3779b97f4a7c15ull;
-            h ^= h >> 32;
-        }
-        return h;
-    }
-    uint32_t &place(const World &w) {
-        for (size_t i = hash(w) & (table.size() - 1);; i = (i + 1) & (table.size() - 1))
-            if (!table[i] || !memcmp(&all[table[i] - 1], &w, sizeof w)) return table[i];
-    }
-    void add(const World &w, uint32_t parent) {
-        if (all.size() * 2 >= table.size()) {
-            table.assign(table.size() * 4, 0);
-            for (uint32_t i = 0; i < all.size(); i++) place(all[i]) = i + 1;
-        }
-        uint32_t &at = place(w);
-        if (at) return;
-        all.push_back(w);
-        parents.push_back(parent);
-        at = static_cast<uint32_t>(all.size());
-    }
+// Labels are many, so the way is told by making the steps again.
+struct Search : Seen<World, std::nullptr_t> {
     static void make_steps(const World &w) {
         steps.clear();
         for (size_t i = 0; i < ACTORS; i++) {
@@ -530,18 +506,19 @@ struct Search {
     }
     // Returns what is wrong, with the world before it and the step, or NULL when all worlds were visited.
     const char *run(uint32_t *at, std::string *last) {
-        add(canonical(beginning()), 0);
+        add(canonical(beginning()), 0, nullptr);
         for (uint32_t i = 0; i < all.size(); i++) {
-            make_steps(all[i]);
+            World w = all[i].world; // add() moves them
+            make_steps(w);
             *at = i;
             bool rests = true;
             for (const Step &s : steps) rests = rests && !s.fair;
-            const char *wrong = rests ? rest(all[i]) : nullptr;
+            const char *wrong = rests ? rest(w) : nullptr;
             if (wrong) return wrong;
             for (const Step &s : steps) {
                 *last = s.label;
                 if (s.wrong) return s.wrong;
-                add(canonical(s.world), i);
+                add(canonical(s.world), i, nullptr);
             }
             last->clear();
         }
@@ -549,11 +526,11 @@ struct Search {
     }
     void tell_way(uint32_t at, const std::string &last) const {
         std::vector<std::string> way = {last};
-        for (; at; at = parents[at]) {
-            make_steps(all[parents[at]]);
+        for (uint32_t visit : way_to(at)) {
+            make_steps(all[all[visit].parent].world);
             for (const Step &s : steps) {
                 World found = canonical(s.world);
-                if (memcmp(&found, &all[at], sizeof found)) continue;
+                if (memcmp(&found, &all[visit].world, sizeof found)) continue;
                 way.push_back(s.label);
                 break;
             }
