@@ -72,10 +72,10 @@ typedef struct dv_object {
     dv_callback gone_callback;
 } dv_object;
 
-/* An ephemeral node of ours, that nobody sets data of: what heartbeats ask for. `path` lives until it is taken out. */
+/* An ephemeral node of ours, that nobody sets data of: what heartbeats ask for. */
 typedef struct dv_own_node {
     struct dv_own_node *next, **link;
-    const char *path;
+    char *path;                                             /* its maker's, who keeps it until the node is taken out */
     void (*missing)(struct dv_own_node *node, int64_t now); /* a heartbeat did not find it */
 } dv_own_node;
 

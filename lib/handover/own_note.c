@@ -99,7 +99,8 @@ static void create(dv_own_note *o) {
     assert(n->stage == DV_NODE_UNMADE);
     if (!dv_client_connected(n->client)) return;
     dv_node_enter(n, DV_NODE_CREATING);
-    int error = dv_znode_create(n->client->znode, n->requested, o->text, strlen(o->text), DV_EPHEMERAL, on_created, o);
+    int error =
+        dv_znode_create(n->client->znode, dv_node_path(n), o->text, strlen(o->text), DV_EPHEMERAL, on_created, o);
     if (!dv_node_sent(n, error)) dv_node_enter(n, DV_NODE_UNMADE);
 }
 
@@ -252,7 +253,7 @@ int dv_own_note_write(dv_own_note *o, char *text, const char *const *deletes, si
         free(ops);
         return DIVVY_ENOMEM;
     }
-    ops[0] = (dv_op){.kind = DV_SET, .path = o->node.requested, .data = text, .data_bytes = strlen(text)};
+    ops[0] = (dv_op){.kind = DV_SET, .path = dv_node_path(&o->node), .data = text, .data_bytes = strlen(text)};
     ops[0].version = o->version + (int32_t)o->write_count;
     for (size_t i = 0; i < count; i++) ops[i + 1] = (dv_op){.kind = DV_DELETE, .path = deletes[i], .version = -1};
     *w = (note_write){.of = o, .text = text, .ops = ops, .op_count = count + 1};
@@ -275,7 +276,7 @@ static void hear(dv_node *node, dv_session_event event, int64_t now) {
 static void on_failed(dv_node *node, int error, int64_t now) {
     dv_own_note *o = of_node(node);
     o->broken = true;
-    dv_client_log(node->client, DIVVY_LOG_INFO, "%s cannot be made, so %s: %s", node->requested, o->events->without,
+    dv_client_log(node->client, DIVVY_LOG_INFO, "%s cannot be made, so %s: %s", dv_node_path(node), o->events->without,
                   divvy_strerror(error));
     tell_settled(o, now);
 }
@@ -298,8 +299,8 @@ int dv_own_note_make(dv_own_note **out, divvy_client *client, const char *direct
     if (!o) return DIVVY_ENOMEM;
     *o = (dv_own_note){.events = events, .owner = owner};
     o->node = (dv_node){.client = client, .kind = &kind, .directory = directory, .suffix = "", .written = true};
-    o->node.requested = dv_path_join(directory, name);
-    int error = o->node.requested ? dv_node_open(&o->node, dv_path_cost(o->node.requested), 0) : DIVVY_ENOMEM;
+    o->node.own.path = dv_path_join(directory, name);
+    int error = o->node.own.path ? dv_node_open(&o->node, dv_path_cost(dv_node_path(&o->node)), 0) : DIVVY_ENOMEM;
     if (error) {
         free(o);
         return error;

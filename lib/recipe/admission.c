@@ -344,7 +344,7 @@ static void admit(dv_lease *l, int64_t now) {
         dv_op ops[] = {
             set_op(l, l->limit, text),
             {.kind = DV_CREATE,
-             .path = l->node.requested,
+             .path = dv_node_path(&l->node),
              .data = record,
              .data_bytes = strlen(record),
              .mode = DV_EPHEMERAL},

@@ -125,7 +125,7 @@ static const char *find_child(const dv_reply *list, const char *prefix) {
 /* Q1: the create's answer may be held up behind the list's, when it went in a multi; the list counts all the same. */
 static void note_early_list(dv_contender *c, const dv_reply *list) {
     assert(c->node.stage == DV_NODE_CREATING && !c->seen_early);
-    const char *own = find_child(list, dv_path_last(c->node.requested));
+    const char *own = find_child(list, dv_path_last(dv_node_path(&c->node)));
     if (!own || !dv_sequence_parse(own, c->kind->marker, &c->early_sequence)) return;
     c->seen_early = find_predecessor(c, list, own, c->early_sequence);
 }
@@ -154,7 +154,7 @@ static void on_list(void *context, const dv_reply *reply, int64_t now) {
         look(c);
         return;
     }
-    const char *own = dv_path_last(n->made);
+    const char *own = dv_path_last(dv_node_path(n));
     if (reply->error && reply->error != DIVVY_ENOENT) dv_node_fail(n, reply->error, now);
     else if (!find_child(reply, own)) dv_node_fail_deleted(n, now);
     else if (find_predecessor(c, reply, own, c->sequence)) wait_or_hold(c, now);
@@ -190,7 +190,7 @@ static void take_place(dv_contender *c, int64_t now) {
 
 static void on_made(dv_node *node, int64_t czxid, int64_t now) {
     dv_contender *c = of_node(node);
-    bool understood = dv_sequence_parse(node->made, c->kind->marker, &c->sequence);
+    bool understood = dv_sequence_parse(dv_node_path(node), c->kind->marker, &c->sequence);
     c->token = czxid;
     if (!dv_node_made(node, czxid)) return;
     if (understood && c->sequence >= 0 && c->sequence < SEQUENCE_MAX) take_place(c, now);
@@ -210,12 +210,12 @@ static void on_created(void *context, const dv_reply *reply, int64_t now) {
 /* Q1: not in a multi with others of this queue, whose nodes would have one czxid. */
 static int send_create(dv_contender *c) {
     enum { MODE = DV_EPHEMERAL | DV_SEQUENTIAL };
-    divvy_client *client = c->node.client;
+    dv_znode *znode = c->node.client->znode;
+    const char *path = dv_node_path(&c->node);
     size_t bytes = strlen(c->data);
-    if (c->kind->alone) return dv_znode_create(client->znode, c->node.requested, c->data, bytes, MODE, on_created, c);
-    if (!c->kind->renews) return dv_batch_create(client->znode, c->node.requested, c->data, bytes, MODE, on_created, c);
-    return dv_batch_create_renewing(client->znode, c->node.directory, c->node.requested, c->data, bytes, MODE,
-                                    on_created, c); /* Q11 */
+    if (c->kind->alone) return dv_znode_create(znode, path, c->data, bytes, MODE, on_created, c);
+    if (!c->kind->renews) return dv_batch_create(znode, path, c->data, bytes, MODE, on_created, c);
+    return dv_batch_create_renewing(znode, c->node.directory, path, c->data, bytes, MODE, on_created, c); /* Q11 */
 }
 
 static int send_list(dv_contender *c) {
@@ -246,7 +246,7 @@ static void start_over(dv_contender *c, int64_t now) {
 
 /* R1. A node that the search has found was there, and somebody has deleted it. */
 static void on_not_found(dv_node *node, int64_t now) {
-    if (node->made) dv_node_fail(node, DIVVY_ENOENT, now);
+    if (node->numbered) dv_node_fail(node, DIVVY_ENOENT, now);
     else start_over(of_node(node), now);
 }
 
@@ -302,7 +302,7 @@ int dv_contender_enter(dv_contender **out, divvy_client *client, const char *par
         .client = client, .kind = &node_kind, .directory = parent, .suffix = kind->marker, .sequential = true};
     int error = dv_node_name(&c->node);
     if (!error) {
-        size_t cost = dv_path_cost(c->node.requested) + SEQUENCE_BYTES;
+        size_t cost = dv_path_cost(dv_node_path(&c->node)) + SEQUENCE_BYTES;
         error = dv_node_open(&c->node, cost, cost);
     }
     if (error) {
@@ -356,7 +356,8 @@ void dv_contender_taken(dv_contender *c, bool deleted, int64_t now) {
 }
 
 bool dv_contender_waits_for(const dv_contender *c, const dv_contender *other) {
-    return c->predecessor && strncmp(c->predecessor, other->node.requested, strlen(other->node.requested)) == 0;
+    const char *path = dv_node_path(&other->node);
+    return c->predecessor && strncmp(c->predecessor, path, strlen(path)) == 0;
 }
 
 int32_t dv_contender_sequence(const dv_contender *c) {
@@ -368,5 +369,5 @@ int64_t dv_contender_token(const dv_contender *c) {
 }
 
 const char *dv_contender_path(const dv_contender *c) {
-    return c->node.made;
+    return dv_node_path(&c->node);
 }

@@ -48,14 +48,15 @@ static void on_created(void *context, const dv_reply *reply, int64_t now) {
 static void create(dv_membership *m) {
     dv_node *n = &m->node;
     dv_node_enter(n, DV_NODE_CREATING);
-    int error = dv_znode_create(n->client->znode, n->requested, m->data, strlen(m->data), DV_EPHEMERAL, on_created, m);
+    int error =
+        dv_znode_create(n->client->znode, dv_node_path(n), m->data, strlen(m->data), DV_EPHEMERAL, on_created, m);
     if (!dv_node_sent(n, error)) dv_node_enter(n, DV_NODE_UNMADE);
 }
 
 static void hold_up(dv_membership *m, int64_t now) {
     dv_node_enter(&m->node, DV_NODE_CREATING);
     m->held_up = true;
-    m->events->named(m->owner, dv_path_last(m->node.requested), now);
+    m->events->named(m->owner, dv_path_last(dv_node_path(&m->node)), now);
 }
 
 static void on_ensured(void *context, int error, int64_t now) {
@@ -110,7 +111,8 @@ static void on_watched(void *context, const dv_reply *reply, int64_t now) {
     if (!dv_node_replied(n, reply->error, now) || n->stage != DV_NODE_THERE) return;
     if (reply->error == 0 && m->events->seen) m->events->seen(m->owner, reply->stat->czxid);
     if (reply->error == DIVVY_ENOENT) {
-        dv_client_warn(n->client, DIVVY_WARN_NODE_GONE, "%s was deleted by somebody else; joining again", n->requested);
+        dv_client_warn(n->client, DIVVY_WARN_NODE_GONE, "%s was deleted by somebody else; joining again",
+                       dv_node_path(n));
         if (dv_node_unmade(n, now)) start(m);
     } else if (m->look_again || dv_outcome_unknown(reply->error)) {
         keep_watch(m);
@@ -130,7 +132,7 @@ static void keep_watch(dv_membership *m) {
     if (n->stage != DV_NODE_THERE || m->watching || !dv_client_connected(n->client)) return;
     m->look_again = false;
     n->watch.fired = on_event;
-    m->watching = dv_node_sent(n, dv_znode_get(n->client->znode, n->requested, &n->watch, on_watched, m));
+    m->watching = dv_node_sent(n, dv_znode_get(n->client->znode, dv_node_path(n), &n->watch, on_watched, m));
 }
 
 static void on_missing(dv_node *node, int64_t now) {
@@ -153,7 +155,7 @@ static void hear(dv_node *node, dv_session_event event, int64_t now) {
 
 static void on_failed(dv_node *node, int error, int64_t now) {
     const dv_membership *m = of_node(node);
-    m->events->failed(m->owner, error, node->requested, now);
+    m->events->failed(m->owner, error, dv_node_path(node), now);
 }
 
 static void on_gone(dv_node *node, int64_t now) {
@@ -177,7 +179,7 @@ int dv_membership_join(dv_membership **out, divvy_client *client, const char *di
     m->node = (dv_node){
         .client = client, .kind = &kind, .directory = directory, .suffix = suffix, .lasting = events->lasting};
     int error = dv_node_name(&m->node);
-    if (!error) error = dv_node_open(&m->node, dv_path_cost(m->node.requested), 0);
+    if (!error) error = dv_node_open(&m->node, dv_path_cost(dv_node_path(&m->node)), 0);
     if (error) {
         free(m);
         return error;
@@ -199,11 +201,11 @@ void dv_membership_leave(dv_membership *m) {
 }
 
 const char *dv_membership_name(const dv_membership *m) {
-    return dv_path_last(m->node.requested);
+    return dv_path_last(dv_node_path(&m->node));
 }
 
 const char *dv_membership_path(const dv_membership *m) {
-    return dv_membership_joined(m) ? m->node.requested : NULL;
+    return dv_membership_joined(m) ? dv_node_path(&m->node) : NULL;
 }
 
 bool dv_membership_joined(const dv_membership *m) {

@@ -34,7 +34,6 @@ void dv_node_enter(dv_node *n, dv_node_stage to) {
         n->known_falls = n->client->czxid_falls;
     }
     dv_own_node_remove(n->client, &n->own);
-    n->own.path = dv_node_path(n);
     if (to == DV_NODE_THERE && !n->written) dv_own_node_add(n->client, &n->own);
     assert(!n->own.link == (n->stage != DV_NODE_THERE || n->written));
 }
@@ -53,10 +52,10 @@ bool dv_node_sent(dv_node *n, int error) {
 
 /* ---- the end ---- */
 
-static void free_names(dv_node *n) {
-    free(n->requested);
-    free(n->made);
-    n->requested = n->made = NULL;
+static void free_path(dv_node *n) {
+    free(n->own.path);
+    n->own.path = NULL;
+    n->numbered = false;
 }
 
 void dv_node_close(dv_node *n) {
@@ -65,7 +64,7 @@ void dv_node_close(dv_node *n) {
     dv_node_unwatch(n);
     dv_release_ephemeral(n->client, n->cost);
     if (n->lasting) n->client->lasting_count--;
-    free_names(n);
+    free_path(n);
 }
 
 /* A node ends only when no reply can come, so that no late one meets freed memory. */
@@ -178,18 +177,25 @@ void dv_node_fail_deleted(dv_node *n, int64_t now) {
 int dv_node_name(dv_node *n) {
     char guid[DV_GUID_BYTES];
     dv_client_guid(n->client, guid);
-    char *requested = malloc(strlen(n->directory) + 1 + strlen(guid) + strlen(n->suffix) + 1);
-    if (!requested) return DIVVY_ENOMEM;
-    stpcpy(stpcpy(stpcpy(stpcpy(requested, n->directory), "/"), guid), n->suffix);
-    free_names(n);
-    n->requested = requested;
+    char *path = malloc(strlen(n->directory) + 1 + strlen(guid) + strlen(n->suffix) + 1);
+    if (!path) return DIVVY_ENOMEM;
+    stpcpy(stpcpy(stpcpy(stpcpy(path, n->directory), "/"), guid), n->suffix);
+    free_path(n);
+    n->own.path = path;
     return 0;
 }
 
+/* Takes a copy of the path that the server made. NULL: there is none, and the old one stays. */
+static bool take_made(dv_node *n, char *made) {
+    if (!made) return false;
+    free(n->own.path);
+    n->own.path = made;
+    n->numbered = true;
+    return true;
+}
+
 bool dv_node_take_path(dv_node *n, const char *path) {
-    free(n->made);
-    n->made = strdup(path);
-    return n->made;
+    return take_made(n, strdup(path));
 }
 
 /* C9. A create that was requested before the last fall says nothing more. */
@@ -209,7 +215,7 @@ static void note_czxid(dv_node *n, int64_t czxid) {
 }
 
 bool dv_node_made(dv_node *n, int64_t czxid) {
-    assert(!n->sequential || n->made);
+    assert(n->sequential == n->numbered);
     note_czxid(n, czxid);
     n->stands = true;
     if (!n->leave_requested) {
@@ -252,7 +258,7 @@ static void on_listed(void *context, const dv_reply *reply, int64_t now) {
     dv_node *n = context;
     if (!dv_node_replied(n, reply->error, now)) return;
     const char *name =
-        reply->error ? NULL : dv_queue_find(reply->children, reply->child_count, dv_path_last(n->requested));
+        reply->error ? NULL : dv_queue_find(reply->children, reply->child_count, dv_path_last(dv_node_path(n)));
     if (dv_outcome_unknown(reply->error)) {
         dv_node_resolve(n);
     } else if (reply->error && reply->error != DIVVY_ENOENT) {
@@ -261,11 +267,10 @@ static void on_listed(void *context, const dv_reply *reply, int64_t now) {
         dv_node_fail(n, reply->error, now);
     } else if (!name) {
         if (dv_node_unmade(n, now)) n->kind->not_found(n, now);
+    } else if (take_made(n, dv_path_join(n->directory, name))) {
+        dv_node_look(n);
     } else {
-        free(n->made);
-        n->made = dv_path_join(n->directory, name);
-        if (n->made) dv_node_look(n);
-        else dv_node_resolve(n);
+        dv_node_resolve(n);
     }
 }
 
@@ -350,7 +355,7 @@ static void hear(void *context, dv_session_event event, int64_t now) {
 int dv_node_open(dv_node *n, size_t cost, size_t watch_cost) {
     int error = dv_reserve_node(n->client, cost, watch_cost);
     if (error) {
-        free_names(n);
+        free_path(n);
         return error;
     }
     n->cost = cost;

@@ -32,7 +32,7 @@ typedef struct {
     void (*leaving)(dv_node *node);
     /* It cannot go on, and leaves. Not told to an owner that has left. */
     void (*failed)(dv_node *node, int error, int64_t now);
-    /* Nothing of it is left, nor its names: the last call, which frees it. */
+    /* Nothing of it is left, nor its path: the last call, which frees it. */
     void (*gone)(dv_node *node, int64_t now);
 } dv_node_kind;
 
@@ -48,14 +48,13 @@ struct dv_node {
 
     dv_node_stage stage;
     bool leave_requested;
+    bool numbered;       /* its path is the one that the server made, with the number */
     bool stands;         /* it was made, and its delete was not answered yet */
     unsigned under_way;  /* replies, barriers and events that will still come */
     unsigned others;     /* parts of the owner that end before the node does */
     bool taken_away;     /* a request of the owner's own is to delete it, and has not ended */
     int64_t known_czxid; /* the client's newest when the last create was requested, after so many falls (C9) */
     unsigned known_falls;
-    char *requested; /* the path that the last create requests */
-    char *made;      /* the path that the server made of it, if it adds a number */
     dv_watch watch;
     size_t cost, watch_cost; /* reserved in the budgets */
 
@@ -67,14 +66,14 @@ struct dv_node {
 
 /* Returns its path, or the one that it is to have. */
 static inline const char *dv_node_path(const dv_node *node) {
-    return node->made ? node->made : node->requested;
+    return node->own.path;
 }
 
 /* ---- its life ---- */
 
-/* Reserves room, and listens to the session. Returns as dv_reserve_node(); an error has freed the names. */
+/* Reserves room, and listens to the session. Returns as dv_reserve_node(); an error has freed the path. */
 int dv_node_open(dv_node *node, size_t cost, size_t watch_cost);
-/* Gives back what dv_node_open() took, for an owner that fails to begin. Frees the names; nothing may be under way. */
+/* Gives back what dv_node_open() took, for an owner that fails to begin. Frees the path; nothing may be under way. */
 void dv_node_close(dv_node *node);
 void dv_node_enter(dv_node *node, dv_node_stage to);
 /* Counts a reply to come, or, with an error, has the client send again later. Returns whether it was sent. */

@@ -129,7 +129,7 @@ static void on_queue(void *context, const dv_reply *reply, int64_t now) {
 
 /* Returns whether the list has our node, and room for it beside the others. */
 static bool has_room(dv_lease *l, const dv_reply *list) {
-    const char *own = dv_path_last(l->node.requested);
+    const char *own = dv_path_last(dv_node_path(&l->node));
     const char **leases = (const char **)(uintptr_t)malloc((list->child_count + 1) * sizeof *leases);
     if (!leases) return false;
     size_t count = dv_judged_sift(&l->pool->judged, list->children, list->child_count, leases), others = 0;
@@ -175,7 +175,7 @@ int dv_shortcut_take(dv_lease *l) {
     if (dv_node_name(&l->node) != 0) return DIVVY_ENOMEM;
     dv_batch_flush(znode);
     dv_node_enter(&l->node, DV_NODE_CREATING);
-    if (dv_znode_create(znode, l->node.requested, l->record, strlen(l->record), DV_EPHEMERAL, on_made, l) != 0)
+    if (dv_znode_create(znode, dv_node_path(&l->node), l->record, strlen(l->record), DV_EPHEMERAL, on_made, l) != 0)
         return DIVVY_ENOMEM;
     l->node.under_way++;
     read_behind(l, DV_GET, pool->path, on_pool);
