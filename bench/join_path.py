@@ -3,15 +3,17 @@
 
 usage: join_path.py [--items K] [--members M] [--repeats N] [--build DIR] [--plot FILE] [--json FILE]
 
-M members (4) share K items (10,000), each in a process of its own, and one more joins. Measures N joins (5) on a
-private ZooKeeper, each beside the raw C client's least in the same run (bench_raw_limit): all that moves as deletes
-and creates in multis of 200. Then it has one more join write down its requests, and draws that below the same join in
-the in-memory ensemble (bench_join_chain), where a message takes a millisecond and computing nothing. Prints a table of
-the steps and the ratios, and writes a JSON line for each join to FILE.
+M members (4) share K items (10,000), each in a process of its own, and one more joins. After a join that warms it up,
+measures N joins (5) on a private ZooKeeper, each beside the raw C client's least in the same run (bench_raw_limit): all
+that moves as deletes and creates in multis of 200. Tells also how much processor time the members and the server use
+from the end of the boundary until all have settled. Then it has one more join write down its requests, and draws that
+below the same join in the in-memory ensemble (bench_join_chain), where a message takes a millisecond and computing
+nothing. Prints a table of the steps and the ratios, and writes a JSON line for each join to FILE.
 
 Times are since the newcomer was started, less the boundary. README.md beside this file says what the steps are.
 """
 import argparse
+import glob
 import json
 import os
 import re
@@ -188,8 +190,18 @@ class Pool:
         return [r for r in found if r]
 
 
-def join(options, hosts, path, folder, traced):
-    """Returns how long a join took, and its requests if it was traced."""
+def processor_ms(pids):
+    """Returns the processor time that these processes have used."""
+    used = 0
+    for pid in pids:
+        for thread in glob.glob("/proc/%d/task/*/schedstat" % pid):
+            with open(thread, encoding="ascii") as file:
+                used += int(file.read().split()[0])
+    return used / 1e6
+
+
+def join(options, hosts, path, folder, traced, servers=()):
+    """Returns how long a join took, its requests if it was traced, and the processor time of members and servers."""
     pool = Pool(options, hosts, path, folder)
     try:
         for _ in range(options.members):
@@ -197,12 +209,16 @@ def join(options, hosts, path, folder, traced):
         pool.settle()
         time.sleep(REST_S)
         pool.start(traced)
+        time.sleep(BOUNDARY_S * 0.8)
+        parts = [process.pid for process in pool.processes], servers
+        before = [processor_ms(part) for part in parts]
         end = pool.settle()
+        used = [processor_ms(part) - first for part, first in zip(parts, before)]
         start = float(pool.lines(options.members)[0][0])
     finally:
         pool.end()
     took = end - start - BOUNDARY_S
-    return took, timed(pool.requests(), start, took) if traced else []
+    return took, timed(pool.requests(), start, took) if traced else [], used
 
 
 def least(options, hosts):
@@ -221,16 +237,20 @@ def measure(options):
                           text=True, check=True).stdout
     server = dict(line.split("=", 1) for line in text.splitlines())
     hosts = server["DIVVY_CONNECT"].strip("'")
+    servers = [int(open(name, encoding="ascii").read().split()[0])
+               for name in glob.glob(os.path.join(server["ZOOKEEPER_LOCAL_DIR"].strip("'"), "*", "pid"))]
     os.environ["DIVVY_ENSEMBLE_TICK_MS"] = server["DIVVY_ENSEMBLE_TICK_MS"].strip("'")
     try:
         with tempfile.TemporaryDirectory() as folder:
+            join(options, hosts, "/join-warm-up", folder, False)
             for number in range(options.repeats):
                 raw_s = least(options, hosts)
-                took_s, _ = join(options, hosts, "/join-%d" % number, folder, False)
+                took_s, _, used = join(options, hosts, "/join-%d" % number, folder, False, servers)
                 lines.append({"peer": "divvy, processes", "members": options.members, "items": options.items,
                               "join_beyond_boundary_s": round(took_s, 4), "raw_least_s": round(raw_s, 4),
-                              "ratio": round(took_s / raw_s, 2)})
-            return lines, join(options, hosts, "/join-traced", folder, True)
+                              "ratio": round(took_s / raw_s, 2), "members_processor_ms": round(used[0], 1),
+                              "server_processor_ms": round(used[1], 1)})
+            return lines, join(options, hosts, "/join-traced", folder, True)[:2]
     finally:
         subprocess.run([os.path.join(HERE, "..", "tools", "zookeeper-local"), "stop",
                         server["ZOOKEEPER_LOCAL_DIR"].strip("'")], check=True)
@@ -281,7 +301,8 @@ def main():
     simulated, real = (by_step(r, options.members) for r in (chain, requests))
     print_steps(simulated, real)
     print("in all %.1f round trips in the in-memory ensemble; traced %.1f ms" % (chain_end * 500, traced_s * 1000))
-    kinds = (("join_beyond_boundary_s", "ms", 1000), ("raw_least_s", "ms", 1000), ("ratio", "times", 1))
+    kinds = (("join_beyond_boundary_s", "ms", 1000), ("raw_least_s", "ms", 1000), ("ratio", "times", 1),
+             ("members_processor_ms", "ms", 1), ("server_processor_ms", "ms", 1))
     for key, unit, scale in kinds:
         values = [line[key] * scale for line in lines]
         print("%-24s %6.1f %s (%.1f to %.1f)" % (key, statistics.median(values), unit, min(values), max(values)))
