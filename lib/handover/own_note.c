@@ -298,7 +298,7 @@ int dv_own_note_make(dv_own_note **out, divvy_client *client, const char *direct
     dv_own_note *o = calloc(1, sizeof *o);
     if (!o) return DIVVY_ENOMEM;
     *o = (dv_own_note){.events = events, .owner = owner};
-    o->node = (dv_node){.client = client, .kind = &kind, .directory = directory, .suffix = "", .written = true};
+    o->node = (dv_node){.client = client, .kind = &kind, .directory = directory, .written = true};
     o->node.own.path = dv_path_join(directory, name);
     int error = o->node.own.path ? dv_node_open(&o->node, dv_path_cost(dv_node_path(&o->node)), 0) : DIVVY_ENOMEM;
     if (error) {

@@ -338,7 +338,7 @@ static void admit(dv_lease *l, int64_t now) {
     dv_node_enter(&l->node, DV_NODE_CREATING);
     dv_slots_print(&l->slots, l->tags);
     char *record = dv_record_print(l->pool->identifier, l->pool->count);
-    bool sent = record && dv_node_name(&l->node) == 0;
+    bool sent = record && dv_node_name(&l->node, l->tags) == 0;
     if (sent) {
         char text[LIMIT_BYTES];
         dv_op ops[] = {

@@ -11,7 +11,7 @@
 #include "znode/sequence.h"
 
 /* While our node is there. */
-typedef enum {
+typedef enum __attribute__((packed)) {
     LOOKING, /* others may be before us */
     PARKED,  /* for the owner, who knows from elsewhere, to say so (Q10) */
     WAITING, /* for the one before us to go */
@@ -26,15 +26,15 @@ struct dv_contender {
     const char *data;
 
     contender_stage stage;
-    bool reading;    /* a list, or a read of the predecessor, is under way */
-    bool stale;      /* that list is of an attempt before, and does not know our node */
-    bool look_again; /* the predecessor went while that was under way */
+    bool reading;      /* a list, or a read of the predecessor, is under way */
+    bool stale;        /* that list is of an attempt before, and does not know our node */
+    bool look_again;   /* the predecessor went while that was under way */
+    bool is_outranked; /* by somebody behind us */
+    bool seen_early;   /* the list came before the create's answer, and had our node with this number: */
+    int32_t early_sequence;
     int32_t sequence;
     int64_t token;
-    bool seen_early; /* the list came before the create's answer, and had our node with this number: */
-    int32_t early_sequence;
     char *predecessor; /* the path of the one before us, NULL: we are first */
-    bool is_outranked; /* by somebody behind us */
 };
 
 enum { SEQUENCE_BYTES = 11, SEQUENCE_MAX = INT32_MAX - (1 << 20) };
@@ -240,7 +240,7 @@ static void attempt(dv_contender *c) {
 }
 
 static void start_over(dv_contender *c, int64_t now) {
-    if (dv_node_name(&c->node) != 0) dv_node_fail(&c->node, DIVVY_ENOMEM, now);
+    if (dv_node_name(&c->node, c->kind->marker) != 0) dv_node_fail(&c->node, DIVVY_ENOMEM, now);
     else if (dv_client_connected(c->node.client)) attempt(c);
 }
 
@@ -298,9 +298,8 @@ int dv_contender_enter(dv_contender **out, divvy_client *client, const char *par
     dv_contender *c = calloc(1, sizeof *c);
     if (!c) return DIVVY_ENOMEM;
     *c = (dv_contender){.kind = kind, .events = events, .owner = owner, .data = data};
-    c->node = (dv_node){
-        .client = client, .kind = &node_kind, .directory = parent, .suffix = kind->marker, .sequential = true};
-    int error = dv_node_name(&c->node);
+    c->node = (dv_node){.client = client, .kind = &node_kind, .directory = parent, .sequential = true};
+    int error = dv_node_name(&c->node, kind->marker);
     if (!error) {
         size_t cost = dv_path_cost(dv_node_path(&c->node)) + SEQUENCE_BYTES;
         error = dv_node_open(&c->node, cost, cost);

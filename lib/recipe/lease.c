@@ -137,7 +137,7 @@ static int queue_up(dv_lease *l) {
         .held = on_first, .failed = on_place_failed, .gone = on_place_gone, .waits = on_waits};
     assert(!l->place && l->node.watch_cost >= place_cost(l->pool));
     dv_release_watch(l->node.client, place_cost(l->pool)); /* The place reserves what it needs of that itself. */
-    l->node.watch_cost -= place_cost(l->pool);
+    l->node.watch_cost -= (uint32_t)place_cost(l->pool);
     int error =
         dv_contender_enter(&l->place, l->node.client, l->pool->queue, &dv_exclusive_queue, l->record, &events, l);
     if (error) return error;
@@ -219,8 +219,7 @@ int dv_lease_enter(dv_ticket *ticket, dv_pool *pool, bool ensure) {
     *l = (dv_lease){.ticket = ticket, .pool = pool};
     l->node = (dv_node){.client = ticket->acquisition->object.client,
                         .kind = at_once ? &of_shortcut : &of_queue,
-                        .directory = pool->path,
-                        .suffix = l->tags};
+                        .directory = pool->path};
     /* The place's watch too: reserved in two steps, the first would be given back and found free without end. */
     size_t watch_cost = at_once ? 0 : 2 * dv_path_cost(pool->path) + place_cost(pool);
     l->record = dv_record_print(pool->identifier, pool->count);

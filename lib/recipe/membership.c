@@ -14,7 +14,7 @@ struct dv_membership {
     dv_node node;
     const dv_membership_events *events;
     void *owner;
-    const char *data;
+    const char *suffix, *data;
     bool watching;   /* a read that sets the watch is under way */
     bool look_again; /* the watch fired while it was */
     bool held_up;    /* until the owner goes on */
@@ -85,7 +85,7 @@ static void start(dv_membership *m) {
     dv_node *n = &m->node;
     assert(n->stage == DV_NODE_UNMADE);
     if (!dv_client_connected(n->client)) return;
-    int error = dv_node_name(n);
+    int error = dv_node_name(n, m->suffix);
     if (!error)
         error = dv_ensure_path_seen(n->client->znode, n->directory, DV_PERSISTENT, on_directory_seen, on_ensured, m);
     if (dv_node_sent(n, error)) dv_node_enter(n, DV_NODE_CREATING);
@@ -175,10 +175,9 @@ int dv_membership_join(dv_membership **out, divvy_client *client, const char *di
     *out = NULL;
     dv_membership *m = calloc(1, sizeof *m);
     if (!m) return DIVVY_ENOMEM;
-    *m = (dv_membership){.events = events, .owner = owner, .data = data};
-    m->node = (dv_node){
-        .client = client, .kind = &kind, .directory = directory, .suffix = suffix, .lasting = events->lasting};
-    int error = dv_node_name(&m->node);
+    *m = (dv_membership){.events = events, .owner = owner, .suffix = suffix, .data = data};
+    m->node = (dv_node){.client = client, .kind = &kind, .directory = directory, .lasting = events->lasting};
+    int error = dv_node_name(&m->node, suffix);
     if (!error) error = dv_node_open(&m->node, dv_path_cost(dv_node_path(&m->node)), 0);
     if (error) {
         free(m);

@@ -174,12 +174,12 @@ void dv_node_fail_deleted(dv_node *n, int64_t now) {
 
 /* ---- making it ---- */
 
-int dv_node_name(dv_node *n) {
+int dv_node_name(dv_node *n, const char *suffix) {
     char guid[DV_GUID_BYTES];
     dv_client_guid(n->client, guid);
-    char *path = malloc(strlen(n->directory) + 1 + strlen(guid) + strlen(n->suffix) + 1);
+    char *path = malloc(strlen(n->directory) + 1 + strlen(guid) + strlen(suffix) + 1);
     if (!path) return DIVVY_ENOMEM;
-    stpcpy(stpcpy(stpcpy(stpcpy(path, n->directory), "/"), guid), n->suffix);
+    stpcpy(stpcpy(stpcpy(stpcpy(path, n->directory), "/"), guid), suffix);
     free_path(n);
     n->own.path = path;
     return 0;
@@ -358,8 +358,8 @@ int dv_node_open(dv_node *n, size_t cost, size_t watch_cost) {
         free_path(n);
         return error;
     }
-    n->cost = cost;
-    n->watch_cost = watch_cost;
+    n->cost = (uint32_t)cost;
+    n->watch_cost = (uint32_t)watch_cost;
     if (n->lasting) n->client->lasting_count++;
     n->own.missing = on_missing;
     n->listener = (dv_listener){.hear = hear, .context = n};

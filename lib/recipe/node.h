@@ -7,7 +7,7 @@
 
 #include "client/client.h"
 
-typedef enum {
+typedef enum __attribute__((packed)) {
     DV_NODE_UNMADE,    /* it is not there, and no create is under way */
     DV_NODE_CREATING,  /* a create is under way, or what it needs */
     DV_NODE_RESOLVING, /* the reply to the create was lost: is the node there? */
@@ -36,32 +36,33 @@ typedef struct {
     void (*gone)(dv_node *node, int64_t now);
 } dv_node_kind;
 
-/* A part of what its owner allocates. The owner sets the first seven fields. */
+/* A part of what its owner allocates. The owner sets the first six fields. A member has one for each of its items,
+ * so it is small. */
 struct dv_node {
     divvy_client *client;
     const dv_node_kind *kind;
     const char *directory; /* where it is made */
-    const char *suffix;    /* of its name, behind a part that only this attempt has */
     bool sequential;       /* the server adds a number to the name */
     bool lasting;          /* made again on the next session */
     bool written;          /* its data change, so that heartbeats cannot check it */
 
     dv_node_stage stage;
     bool leave_requested;
-    bool numbered;       /* its path is the one that the server made, with the number */
-    bool stands;         /* it was made, and its delete was not answered yet */
-    unsigned under_way;  /* replies, barriers and events that will still come */
-    unsigned others;     /* parts of the owner that end before the node does */
-    bool taken_away;     /* a request of the owner's own is to delete it, and has not ended */
-    int64_t known_czxid; /* the client's newest when the last create was requested, after so many falls (C9) */
-    unsigned known_falls;
+    bool numbered;             /* its path is the one that the server made, with the number */
+    bool stands;               /* it was made, and its delete was not answered yet */
+    bool taken_away;           /* a request of the owner's own is to delete it, and has not ended */
+    uint16_t under_way;        /* replies, barriers and events that will still come */
+    uint16_t others;           /* parts of the owner that end before the node does */
+    uint32_t cost, watch_cost; /* reserved in the budgets */
+    unsigned known_falls;      /* C9: of the client, when the last create was requested, */
+    int64_t known_czxid;       /* and its newest then */
     dv_watch watch;
-    size_t cost, watch_cost; /* reserved in the budgets */
-
     dv_listener listener;
-    dv_barrier_wait barrier;
     dv_own_node own;
-    dv_event left; /* posted when it leaves, and nothing else is to come */
+    union {
+        dv_barrier_wait barrier;
+        dv_event left; /* posted when it leaves, and nothing else is to come */
+    };
 };
 
 /* Returns its path, or the one that it is to have. */
@@ -85,8 +86,9 @@ void dv_node_other_ended(dv_node *node, int64_t now);
 
 /* ---- making it ---- */
 
-/* R2: gives the next attempt a name that only it can have made. Returns 0, or DIVVY_ENOMEM and the old name stays. */
-int dv_node_name(dv_node *node);
+/* R2: gives the next attempt a name that only it can have made, with `suffix` behind that. Returns 0, or DIVVY_ENOMEM
+ * and the old name stays. */
+int dv_node_name(dv_node *node, const char *suffix);
 /* Takes the path that the server made. Returns false when an allocation fails. */
 bool dv_node_take_path(dv_node *node, const char *path);
 /* Notes that it stands, and its czxid (0: not known). Returns false if its owner has left: it is deleted. */

@@ -172,7 +172,7 @@ int dv_shortcut_take(dv_lease *l) {
     l->slots = pool->shortcut.slots;
     l->limit = pool->shortcut.limit;
     dv_slots_print(&l->slots, l->tags);
-    if (dv_node_name(&l->node) != 0) return DIVVY_ENOMEM;
+    if (dv_node_name(&l->node, l->tags) != 0) return DIVVY_ENOMEM;
     dv_batch_flush(znode);
     dv_node_enter(&l->node, DV_NODE_CREATING);
     if (dv_znode_create(znode, dv_node_path(&l->node), l->record, strlen(l->record), DV_EPHEMERAL, on_made, l) != 0)
