@@ -26,7 +26,7 @@ typedef enum {
 } dv_item_place;
 
 /* The item's stage towards the user. From DV_STAGE_SHOWN on he has it. */
-typedef enum {
+typedef enum __attribute__((packed)) {
     DV_STAGE_HIDDEN,
     DV_STAGE_PREPARING, /* T2: he may prepare for it */
     DV_STAGE_SHOWN,
@@ -108,9 +108,8 @@ typedef struct {
 
 /* metrics.c: what is measured of it. */
 typedef struct {
-    int64_t waits_since, unowned_since;
-    bool waits;   /* in the share, and not owned */
-    bool unowned; /* owned no longer, and its lock not gone yet */
+    int64_t waits_since;   /* in the share, and not owned; 0: it is not so */
+    int64_t unowned_since; /* owned no longer, and its lock not gone yet; 0: it is not so */
 } dv_item_measured;
 
 typedef struct dv_item {
@@ -118,7 +117,11 @@ typedef struct dv_item {
     dv_item_life life;
     dv_item_noted noted;
     dv_item_directory dir;
+    /* items_set.c, as what stands last. */
     bool dealt;      /* in the set that is dealt; else it is in the table only until it has been given up */
+    bool plain;      /* the encoded name is the name: kazoo can share it */
+    bool too_long;   /* for a lock: it is never asked for */
+    uint32_t index;  /* in the table, while it is there */
     uint32_t number; /* in the set that is dealt; of one that is not dealt: that of the next that is */
     dv_item_take take;
     dv_item_give give;
@@ -126,11 +129,8 @@ typedef struct dv_item {
     dv_item_measured measured;
     dv_item_load *load; /* loads.c: NULL: its user never told a load of it */
 
-    struct divvy_partitioner *partitioner; /* this and what follows: items_set.c */
+    struct divvy_partitioner *partitioner;
     unsigned refs;    /* the table's, one for each place that is not gone, one for each request about it */
-    size_t index;     /* in the table, while it is there */
-    bool plain;       /* the encoded name is the name: kazoo can share it */
-    bool too_long;    /* for a lock: it is never asked for */
     char directory[]; /* P/locks/<encoded name>: where its queue is */
 } dv_item;
 

@@ -84,7 +84,7 @@ int dv_items_make_set(dv_plan_set **out, divvy_client *client, const char *call,
 static dv_item *make_item(divvy_partitioner *p, const char *name) {
     char usual[256];
     size_t path_bytes = strlen(p->locks_path), node_bytes = dv_name_encode(name, usual, sizeof usual);
-    dv_item *item = calloc(1, sizeof *item + path_bytes + 1 + node_bytes + 1);
+    dv_item *item = calloc(1, offsetof(dv_item, directory) + path_bytes + 1 + node_bytes + 1);
     if (!item) return NULL;
     item->partitioner = p;
     memcpy(item->directory, p->locks_path, path_bytes);
@@ -228,7 +228,7 @@ void dv_items_note_owned(const dv_item *item) {
 static void fill_table(dv_item_table *table, const draft *d) {
     for (size_t i = 0; i < d->count; i++) {
         dv_item *item = table->items[i] = dv_item_ref(d->rows[i].item);
-        item->index = i;
+        item->index = (uint32_t)i;
         item->number = d->rows[i].number;
         item->dealt = d->rows[i].dealt;
         atomic_store(dv_name_token(table->names->names[i]), owned_token(item));

@@ -32,22 +32,21 @@ void dv_metrics_plan(divvy_partitioner *p, uint64_t generation, int64_t now) {
 
 void dv_metrics_item(dv_item *item, int64_t now) {
     dv_item_measured *m = &item->measured;
-    bool waited = m->waits;
-    m->waits = item->life.wanted && !dv_item_shown(item);
-    if (m->waits && !waited) m->waits_since = now;
-    if (waited && dv_item_shown(item)) dv_histogram_add_ms(&item->partitioner->metrics.waits, now - m->waits_since);
+    int64_t since = m->waits_since;
+    bool shown = dv_item_shown(item), waits = item->life.wanted && !shown;
+    if (since && shown) dv_histogram_add_ms(&item->partitioner->metrics.waits, now - since);
+    if (!waits) m->waits_since = 0;
+    else if (!since) m->waits_since = now;
 }
 
 void dv_metrics_item_disowned(dv_item *item, int64_t now) {
-    if (item->measured.unowned) return;
-    item->measured.unowned = true;
-    item->measured.unowned_since = now;
+    if (!item->measured.unowned_since) item->measured.unowned_since = now;
 }
 
 void dv_metrics_item_freed(dv_item *item, int64_t now) {
-    if (!item->measured.unowned) return;
-    item->measured.unowned = false;
-    dv_histogram_add_ms(&item->partitioner->metrics.unowned, now - item->measured.unowned_since);
+    int64_t since = item->measured.unowned_since;
+    if (since) dv_histogram_add_ms(&item->partitioner->metrics.unowned, now - since);
+    item->measured.unowned_since = 0;
 }
 
 /* ---- all of it ---- */
