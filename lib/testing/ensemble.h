@@ -87,7 +87,8 @@ struct dv_mem_server {
     dv_mem_link *link;
     dv_mem_session *touched;
     /* leading */
-    int64_t epoch; /* that it follows or leads, or did last */
+    int64_t epoch;    /* that it follows or leads, or did last */
+    int64_t accepted; /* the newest that it was told of at an election: a leader that died at once counts, too */
     int64_t counter, since;
     unsigned half_ticks;
     dv_mem_link *links[DV_MEM_SERVERS_MAX];

@@ -24,6 +24,7 @@ void dv_mem_follow(dv_mem_server *follower, dv_mem_server *leader) {
     follower->term++;
     follower->role = DV_MEM_FOLLOWING;
     follower->link = dv_mem_link_new(follower, leader);
+    if (follower->accepted < leader->epoch) follower->accepted = leader->epoch;
     DV_MEM_TRACE(mem, "server %d: joins leader %d", follower->id, leader->id);
     dv_mem_link_tell(follower->link, 0, DV_MEM_JOIN, follower->applied);
     int64_t until = mem->now + mem->config.sync_limit_ticks * mem->config.tick_ms;

@@ -204,7 +204,7 @@ static bool on_half_tick(dv_mem *mem, dv_mem_event *event) {
 void dv_mem_lead(dv_mem_server *leader, int64_t epoch) {
     leader->term++;
     leader->role = DV_MEM_LEADING;
-    leader->epoch = epoch;
+    leader->epoch = leader->accepted = epoch;
     leader->counter = 0;
     leader->half_ticks = 0;
     leader->since = leader->mem->now;

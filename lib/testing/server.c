@@ -239,7 +239,7 @@ static void elect(dv_mem *mem) {
     for (int i = 0; i < mem->server_count; i++) {
         dv_mem_server *server = &mem->servers[i];
         if (!is_looking(server)) continue;
-        if (server->epoch > epoch) epoch = server->epoch;
+        if (server->accepted > epoch) epoch = server->accepted;
         if (can_win(server) && (!winner || is_ahead(server, winner))) winner = server;
     }
     if (!winner) return;

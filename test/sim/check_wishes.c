@@ -25,7 +25,8 @@ void sim_wishes_note(sim_plan_version *v, const sim_plan_version *before, bool i
     const dv_plan *plan = v->plan;
     v->wishes = plan && plan->wishes ? plan->wishes : before ? before->wishes : NULL;
     v->loads = plan && plan->loads ? plan->loads : before ? before->loads : NULL;
-    if (v->loads && plan && v->loads->count != plan->set->count) v->loads = NULL;
+    bool has_items = plan && plan->set->count > 0; /* Nobody follows a generation 0: members keep theirs. */
+    if (v->loads && has_items && v->loads->count != plan->set->count) v->loads = NULL;
     v->is_vague = is_spoiled || !plan || plan->wishes != v->wishes || plan->loads != v->loads;
 }
 

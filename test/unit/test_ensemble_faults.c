@@ -332,6 +332,31 @@ TEST(test_logged_is_kept) {
     divvy_client_close(c);
 }
 
+/* The epoch of a leader that died before anybody had its log is not used again, so servers that went on without it know
+ * more. */
+TEST(test_epoch_is_used_once) {
+    unsigned old = (unsigned)divvy_testing_leader(e), first = (old + 1) % 3, other = (old + 2) % 3;
+    divvy_testing_kill_server(e, old);
+    divvy_testing_lag_server(e, first, 500); /* what is told to the next leader */
+    divvy_testing_lag_server(e, other, 500);
+    int64_t until = e->now + 10000;
+    while (e->servers[first].role != DV_MEM_LEADING && e->servers[other].role != DV_MEM_LEADING)
+        assert_int_equal(divvy_testing_step(e, until), 1);
+    unsigned brief = e->servers[first].role == DV_MEM_LEADING ? first : other, left = brief == first ? other : first;
+    divvy_testing_kill_server(e, brief);
+    divvy_testing_lag_server(e, left, 0);
+    divvy_testing_start_server(e, old);
+    divvy_testing_run(e, 5000);
+    assert_true(divvy_testing_leader(e) >= 0);
+    assert_true(e->servers[divvy_testing_leader(e)].epoch > e->servers[brief].epoch);
+    divvy_testing_put(e, "/a", "", 0, DIVVY_TESTING_PERSISTENT);
+    divvy_testing_kill_server(e, left);
+    divvy_testing_start_server(e, brief);
+    divvy_testing_run(e, 5000);
+    assert_int_equal(divvy_testing_leader(e), (int)old);
+    assert_true(divvy_testing_exists(e, "/a"));
+}
+
 /* Without a quorum nothing is done; a server that was away catches up. */
 TEST(test_no_quorum) {
     unsigned leader = (unsigned)divvy_testing_leader(e), a = (leader + 1) % 3, b = (leader + 2) % 3;
