@@ -143,6 +143,19 @@ class Vcpkg(unittest.TestCase):
         self.assertTrue(pathlib.Path(calls["vcpkg_install_copyright"][1]).is_file())
 
 
+class Presets(unittest.TestCase):
+    def test_default(self):
+        """The default preset builds all, also in a folder where the commands of docs/ have left parts out before."""
+        presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
+        default = next(preset for preset in presets if preset["name"] == "default")
+        commands = [line for page in sorted((ROOT / "docs").glob("*.md")) for line in page.read_text().splitlines()
+                    if line.startswith("cmake ") and " -B build " in line]
+        left_out = set(re.findall(r"-D(\w+)=OFF", "\n".join(commands)))
+        self.assertTrue(left_out)
+        self.assertEqual({name: default["cacheVariables"].get(name) for name in left_out},
+                         dict.fromkeys(left_out, "ON"))
+
+
 class Debian(unittest.TestCase):
     def test_symbols(self):
         """Each version of symbols that a library has is known to Debian's dependencies, by the release that had it."""
