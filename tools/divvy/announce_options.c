@@ -93,13 +93,14 @@ static const char *missing(dv_announce_options *o) {
     if (!o->role) return "--role is missing; it says what the service is, such as web";
     if (!o->load_text && !o->load_command) return "the load is missing; give --load, or --load-command";
     if (o->load_text && o->load_command) return "give --load or --load-command, not both";
-    if (o->load_text && !dv_load_parse(o->load_text, &o->load)) return "--load is not a number";
     return wrong_text(o);
 }
 
 static int check(dv_announce_options *o) {
     const char *reason = NULL, *wrong = missing(o);
     if (wrong) dv_command_misused(command, "%s", wrong);
+    else if (o->load_text && !dv_load_parse(o->load_text, &o->load))
+        dv_command_misused(command, "--load: \"%.100s\" is not a number", o->load_text);
     else if (dv_path_check(o->root, &reason) != 0)
         dv_command_misused(command, "--root: the path \"%.100s\" %s", o->root, reason);
     else if (dv_session_options_finish(&o->session, command) == 0) return DV_OPTIONS_PARSED;
