@@ -186,6 +186,11 @@ def test_other_recipes(connect, path):
             assert await registry.purge_stale_services() == 0
             with pytest.raises(divvy.InvalidArgument, match="load"):
                 await registry.heartbeat({"role": "web", "ttl": 30})
+            async with registry as inside:
+                assert inside is registry
+            assert registry.closed
+            with pytest.raises(divvy.Closed):
+                await registry.__aenter__()
     run(main())
 
 

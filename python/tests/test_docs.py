@@ -38,7 +38,7 @@ def begin(block, server, path, folder):
 def test_complete():
     assert [title for title, _ in BLOCKS] == ["A member of a pool", "A member of a pool", "Balance by load",
                                               "Warnings, log, metrics", "A lock", "A lock", "An election",
-                                              "The operator's hand", "asyncio", "asyncio", "asyncio",
+                                              "A registry", "The operator's hand", "asyncio", "asyncio", "asyncio",
                                               "In kazoo's place", "The same in Python"]
     for title, block in BLOCKS:
         assert (HOSTS in block) is (title not in ("In kazoo's place", "The same in Python"))
@@ -76,13 +76,15 @@ def test_program(server, path, tmp_path, number):
         assert "divvy_build_info" in out and out.rstrip().endswith("# EOF") and "INFO:divvy:" in err
     else:
         assert err == ""
+    if title == "A registry":
+        assert re.fullmatch(r"found b 1 (\S+) 8080\nfound c 3 \1 8080\nfound a 5 \1 8080\n", out)
     if "client.lock(" in block:
         assert re.fullmatch(r"report \d+\n", out)
     assert not [node for node in server.ephemerals() if node.startswith(path + "/")]
 
 
 # Two members of the page's first program, and of the one for asyncio, share its items, and each has one worker.
-@pytest.mark.parametrize("number", [0, 8])
+@pytest.mark.parametrize("number", [0, 9])
 def test_two(server, path, tmp_path, number):
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:

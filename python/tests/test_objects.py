@@ -294,6 +294,20 @@ def test_registry(client, path):
         registry.heartbeat({"role": "web", "ttl": 30})
 
 
+# A view needs no function of the program's: lookups, and its end, are as with one.
+def test_registry_view_alone(client, path):
+    registry = client.registry(path)
+    registry.watch("web")
+    registry.heartbeat({"role": "web", "load": 1, "ttl": 30, "id": "a"}, DEADLINE_S)
+    wait_for(lambda: registry.services("web", DEADLINE_S), "the view has it")
+    listed = [registry.services("web", DEADLINE_S) for _ in range(2)]
+    assert [[entry["id"] for entry in services] for services in listed] == [["a"], ["a"]]
+    registry.unwatch("web")
+    registry.watch("web", None)
+    with pytest.raises(divvy.AlreadyHeld):
+        registry.watch("web")
+
+
 # The load of a service that sends its heartbeats by itself comes from Python.
 def test_registry_load(client, path):
     registry = client.registry(path, heartbeat=True, on_load=lambda _, role, id, load: load + 1)

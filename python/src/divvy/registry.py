@@ -6,7 +6,7 @@ import enum
 import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union, overload
 
-from divvy._arguments import as_json, called, encode, flag, given, maybe_encode, milliseconds, number
+from divvy._arguments import as_json, encode, flag, given, maybe_encode, milliseconds, number
 from divvy._box import Box, Unique, gone
 from divvy._cffi import ffi, lib
 from divvy._core import NULL, Config, Handle, callback, text
@@ -96,10 +96,15 @@ class BaseRegistry(Handle):
         self._make_on(client, lib.divvy_registry_open, lib.divvy_registry_close,
                       lib.divvy_registry_close_async, config.c)
 
-    def watch(self, role: Optional[str], on_change: Callable[[Any, ServiceChange], object]) -> None:
-        """Keeps a live view of a role, or of all (None), and calls `on_change(registry, ServiceChange)`."""
-        watch = _Watch(self, called("on_change", on_change))
-        self._call(lib.divvy_registry_watch, maybe_encode("role", role), lib.divvy_py_change, watch._user)
+    def watch(self, role: Optional[str],
+              on_change: Optional[Callable[[Any, ServiceChange], object]] = None) -> None:
+        """Keeps a live view of a role, or of all (None), and calls `on_change(registry, ServiceChange)`.
+
+        `services()` sends no request then. Without `on_change` that is all that the view does.
+        """
+        entry = given("on_change", on_change, lib.divvy_py_change)
+        watch = _Watch(self, on_change)
+        self._call(lib.divvy_registry_watch, maybe_encode("role", role), NULL if entry is None else entry, watch._user)
         self._watches[role] = watch
 
     def unwatch(self, role: Optional[str]) -> None:
@@ -132,7 +137,10 @@ class Registry(BaseRegistry):
         self._wait(lib.divvy_registry_unregister, maybe_encode("role", role), encode("id", id), milliseconds(timeout))
 
     def services(self, role: Optional[str] = None, timeout: Optional[float] = None) -> Services:
-        """Returns the healthy services of a role, or of all roles, without a copy where they are watched."""
+        """Returns the healthy services of a role, or of all roles, the least loaded first.
+
+        It copies nothing and sends no request where they are watched (`watch()`).
+        """
         return take_services(self, maybe_encode("role", role), milliseconds(timeout))
 
     def healthy_service(self, role: str, timeout: Optional[float] = None) -> Optional[Entry]:
@@ -166,7 +174,8 @@ class Registry(BaseRegistry):
 class _Watch(Handle):
     """What one view's callback is called with."""
 
-    def __init__(self, registry: BaseRegistry, on_change: Callable[[Any, ServiceChange], object]) -> None:
+    def __init__(self, registry: BaseRegistry,
+                 on_change: Optional[Callable[[Any, ServiceChange], object]]) -> None:
         super().__init__()
         self._client, self.registry, self.on_change = registry._client, registry, on_change
         self._made.open()
@@ -217,6 +226,7 @@ def load(registry: BaseRegistry, _pointer: Any, role: Any, id: Any, last: float)
 
 @callback
 def change(watch: _Watch, _pointer: Any, kind: int, before: Any, after: Any) -> None:
+    assert watch.on_change
     if not watch.registry.closed:
         told = ServiceChange(ChangeKind(kind), value_of(before), value_of(after))
         watch._client._dispatch(watch.on_change, watch.registry, told)

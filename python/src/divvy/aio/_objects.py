@@ -191,7 +191,14 @@ class Election(BaseElection, Waits):
 
 
 class Registry(BaseRegistry, Waits):
-    """A registry as one program uses it: :class:`divvy.Registry`."""
+    """A registry as one program uses it: :class:`divvy.Registry`. `async with` closes it at the block's end."""
+
+    async def __aenter__(self) -> Registry:
+        self._use()
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        self.close()
 
     async def heartbeat(self, status: Mapping[str, Any], timeout: Optional[float] = None) -> Entry:
         """Announces a service, or says that it is still there; returns the entry as it stands in ZooKeeper."""
@@ -218,7 +225,10 @@ class Registry(BaseRegistry, Waits):
                         milliseconds(timeout))
 
     async def services(self, role: Optional[str] = None, timeout: Optional[float] = None) -> Services:
-        """Returns the healthy services of a role, or of all roles, without a copy where they are watched."""
+        """Returns the healthy services of a role, or of all roles, the least loaded first.
+
+        It copies nothing and sends no request where they are watched (`watch()`).
+        """
         return await self._run(take_services, maybe_encode("role", role), milliseconds(timeout))
 
     async def healthy_service(self, role: str, timeout: Optional[float] = None) -> Optional[Entry]:
