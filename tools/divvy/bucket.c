@@ -23,7 +23,7 @@ static const dv_option table[] = {
      .kind = DV_OPTION_TEXT,
      .offset = offsetof(bucket_options, keys_from),
      .help = "read the keys from FILE (- is standard input), one a line; each line is a\n"
-             "key, also an empty one"},
+             "key as it stands, also an empty one, or one with blanks or a CR at its end"},
     {.name = NULL},
 };
 
