@@ -188,7 +188,9 @@ void dv_session_tick_told(void *context, int64_t tick_ms, int64_t now) {
     int64_t told_ms = client->clock.tick_ms;
     if (client->end_error || told_ms == 0 || tick_ms <= told_ms) return;
     char reason[sizeof client->end_reason];
-    snprintf(reason, sizeof reason, "ensemble_tick_ms is %lld, and the server's tickTime %lld: set it to that",
+    snprintf(reason, sizeof reason,
+             "ensemble_tick_ms (--ensemble-tick of the command, or $DIVVY_ENSEMBLE_TICK_MS) is %lld, and the server's "
+             "tickTime %lld: set it to that",
              (long long)told_ms, (long long)tick_ms);
     give_up(client, DIVVY_AUTH_FAILED, DIVVY_EINVAL, reason, now);
 }

@@ -39,7 +39,8 @@ TEST(test_too_small) {
     assert_int_equal(divvy_client_state(client), DIVVY_AUTH_FAILED);
     assert_int_equal(divvy_client_wait_connected(client, 1000), DIVVY_EINVAL);
     assert_non_null(strstr(divvy_client_error(client), "is 399"));
-    assert_non_null(strstr(divvy_client_error(client), "tickTime 400"));
+    assert_non_null(strstr(divvy_client_error(client), "tickTime 400: set it to that"));
+    assert_non_null(strstr(divvy_client_error(client), "$DIVVY_ENSEMBLE_TICK_MS"));
     divvy_client_close(client);
 }
 
