@@ -10,7 +10,7 @@ static void tell(dv_barrier_wait *waits, int error, int64_t now) {
     while (waits) {
         dv_barrier_wait *wait = waits;
         waits = wait->next;
-        wait->done(wait->context, error, now);
+        wait->done(wait, error, now);
     }
 }
 
@@ -40,9 +40,9 @@ void dv_barrier_start(divvy_client *client) {
     client->barrier_waits = NULL;
 }
 
-void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait, void (*done)(void *context, int error, int64_t now),
-                       void *context) {
-    *wait = (dv_barrier_wait){.done = done, .context = context};
+void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait,
+                       void (*done)(dv_barrier_wait *wait, int error, int64_t now)) {
+    *wait = (dv_barrier_wait){.done = done};
     append_waits(&client->barrier_waits, wait);
     dv_barrier_start(client);
 }

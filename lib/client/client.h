@@ -41,8 +41,7 @@ typedef enum {
 
 typedef struct dv_listener {
     struct dv_listener *next, **link;
-    void (*hear)(void *context, dv_session_event event, int64_t now);
-    void *context;
+    void (*hear)(struct dv_listener *listener, dv_session_event event, int64_t now);
 } dv_listener;
 
 /* ---- what users hold: reference-counted, with callbacks that stop at destroy ---- */
@@ -81,8 +80,7 @@ typedef struct dv_own_node {
 
 typedef struct dv_barrier_wait {
     struct dv_barrier_wait *next;
-    void (*done)(void *context, int error, int64_t now);
-    void *context;
+    void (*done)(struct dv_barrier_wait *wait, int error, int64_t now);
 } dv_barrier_wait;
 
 typedef struct {
@@ -263,8 +261,8 @@ void dv_client_again(divvy_client *client);
 
 /* ---- barrier.c ---- */
 /* R1: ends once a write of ours was answered on this connection, or a later one. `wait` lives until `done`. */
-void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait, void (*done)(void *context, int error, int64_t now),
-                       void *context);
+void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait,
+                       void (*done)(dv_barrier_wait *wait, int error, int64_t now));
 /* Sends one for those that wait, if there is a connection. */
 void dv_barrier_start(divvy_client *client);
 void dv_session_give_up_barriers(divvy_client *client, int error, int64_t now);

@@ -26,7 +26,7 @@ void dv_tell_listeners(divvy_client *client, dv_session_event event, int64_t now
     assert(!client->next_listener);
     for (dv_listener *l = client->listeners; l; l = client->next_listener) {
         client->next_listener = l->next;
-        l->hear(l->context, event, now);
+        l->hear(l, event, now);
     }
     client->next_listener = NULL;
 }

@@ -121,7 +121,7 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     dv_partitioner_metrics_init(p);
     dv_report_init(p);
     p->destroyed = (dv_callback){.call = call_destroyed, .release = release_destroyed};
-    p->listener = (dv_listener){.hear = dv_partitioner_hear, .context = p};
+    p->listener = (dv_listener){.hear = dv_partitioner_hear};
     dv_listen(client, &p->listener);
     assert(p->life == DV_LIFE_TAKING_PART && p->state == DIVVY_ALLOCATING);
     int64_t now = dv_client_now(client);

@@ -394,7 +394,7 @@ void dv_audit_now(divvy_partitioner *p, int64_t now);
 /* ---- session.c ---- */
 /* After a loss: takes part again, once the user has released and nothing of the old session is left. */
 void dv_session_rejoin(divvy_partitioner *p, int64_t now);
-void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now);
+void dv_partitioner_hear(dv_listener *listener, dv_session_event event, int64_t now);
 
 /* ---- report.c ---- */
 /* The item is shown, revoked or lost now, as its fields say: told with the next flush, or change of state. */

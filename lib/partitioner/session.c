@@ -1,6 +1,7 @@
 /* The session's fate, as it concerns a partitioner. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
+#include "base/container.h"
 #include "partitioner/handover.h"
 
 void dv_session_rejoin(divvy_partitioner *p, int64_t now) {
@@ -16,8 +17,8 @@ void dv_session_rejoin(divvy_partitioner *p, int64_t now) {
     dv_members_start(p, now);
 }
 
-void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now) {
-    divvy_partitioner *p = partitioner;
+void dv_partitioner_hear(dv_listener *listener, dv_session_event event, int64_t now) {
+    divvy_partitioner *p = DV_CONTAINER(listener, divvy_partitioner, listener);
     divvy_client *client = p->object.client;
     switch (event) {
     case DV_SESSION_CONNECTED:

@@ -462,8 +462,8 @@ static void on_timer(dv_timer *timer, int64_t now) {
     request_root(r, now);
 }
 
-static void hear(void *context, dv_session_event event, int64_t now) {
-    dv_plan_reader *r = context;
+static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
+    dv_plan_reader *r = DV_CONTAINER(listener, dv_plan_reader, listener);
     if (event == DV_SESSION_CONNECTED) {
         request_root(r, now); /* A watch may have been missed. */
     } else if (event == DV_SESSION_SUSPENDED) {
@@ -487,7 +487,7 @@ dv_plan_reader *dv_plan_reader_start(divvy_client *client, const char *path, dv_
                           .owner = owner,
                           .watch.fired = on_event,
                           .timer.fire = on_timer,
-                          .listener = {.hear = hear, .context = r}};
+                          .listener = {.hear = hear}};
     dv_listen(client, &r->listener);
     request_root(r, dv_client_now(client));
     return r;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "plan/draft.h"
 #include "plan/step.h"
 #include "znode/path.h"
@@ -568,8 +569,8 @@ static void after_commit(dv_plan_writer *a, int64_t now) {
 
 /* ---- from outside ---- */
 
-static void hear(void *context, dv_session_event event, int64_t now) {
-    dv_plan_writer *a = context;
+static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
+    dv_plan_writer *a = DV_CONTAINER(listener, dv_plan_writer, listener);
     (void)now;
     if (event == DV_SESSION_SUSPENDED || event == DV_SESSION_LOST || event == DV_SESSION_CLOSED) a->cut = true;
 }
@@ -594,7 +595,7 @@ dv_plan_writer *dv_plan_writer_start(divvy_client *client, const dv_plan_writer_
                           .owner = owner,
                           .step = start,
                           .under_way = 1,
-                          .listener = {.hear = hear, .context = a}};
+                          .listener = {.hear = hear}};
     dv_listen(client, &a->listener);
     dv_client_post(client, &a->starting);
     return a;

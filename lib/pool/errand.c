@@ -361,8 +361,8 @@ static void on_timer(dv_timer *timer, int64_t now) {
     else look(e, now);
 }
 
-static void hear(void *context, dv_session_event event, int64_t now) {
-    dv_errand *e = context;
+static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
+    dv_errand *e = DV_CONTAINER(listener, dv_errand, listener);
     int over = dv_client_end_error(e->client);
     if (over) end(e, over, now);
     else if (event == DV_SESSION_CONNECTED) look(e, now);
@@ -392,7 +392,7 @@ dv_errand *dv_errand_start(divvy_client *client, const char *path, const char *r
         free_errand(e);
         return NULL;
     }
-    e->listener = (dv_listener){.hear = hear, .context = e};
+    e->listener = (dv_listener){.hear = hear};
     e->timer.fire = on_timer;
     dv_client_ref(client);
     dv_listen(client, &e->listener);

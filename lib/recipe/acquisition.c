@@ -285,8 +285,8 @@ static void note_left_behind(dv_acquisition *a) {
     if (a->tickets) a->left_behind = true;
 }
 
-static void hear(void *context, dv_session_event event, int64_t now) {
-    dv_acquisition *a = context;
+static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
+    dv_acquisition *a = DV_CONTAINER(listener, dv_acquisition, listener);
     switch (event) {
     case DV_SESSION_CONNECTED:
         if (atomic_load(&a->token)) verify(a);
@@ -325,7 +325,7 @@ void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acqui
     a->audit_timer.fire = on_audit;
     a->attempt = 1;
     a->deadline_timer.fire = on_deadline;
-    a->listener = (dv_listener){.hear = hear, .context = a};
+    a->listener = (dv_listener){.hear = hear};
     dv_object_init(&a->object, client, release);
     dv_listen(client, &a->listener);
     metrics_of(a)->used = true;

@@ -163,8 +163,8 @@ int divvy_election_candidates(divvy_election *e, divvy_strings **out, int64_t ti
 
 /* ---- life ---- */
 
-static void hear(void *context, dv_session_event event, int64_t now) {
-    divvy_election *e = context;
+static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
+    divvy_election *e = DV_CONTAINER(listener, divvy_election, listener);
     (void)now;
     if (event == DV_SESSION_CONNECTED || event == DV_SESSION_AGAIN || event == DV_SESSION_ROOM) {
         if (!e->told_elected && !e->lock->acquisition.telling_lost) stand_again(e);
@@ -234,7 +234,7 @@ static int make(divvy_election **out, divvy_client *client, const divvy_election
     }
     e->config.path = e->config.data = NULL; /* the caller's */
     dv_object_init(&e->object, client, release);
-    e->listener = (dv_listener){.hear = hear, .context = e};
+    e->listener = (dv_listener){.hear = hear};
     dv_listen(client, &e->listener);
     *out = e;
     return c->on_leader || c->preference ? dv_election_follow(e) : 0;

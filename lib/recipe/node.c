@@ -274,8 +274,8 @@ static void on_listed(void *context, const dv_reply *reply, int64_t now) {
     }
 }
 
-static void on_barrier(void *context, int error, int64_t now) {
-    dv_node *n = context;
+static void on_barrier(dv_barrier_wait *wait, int error, int64_t now) {
+    dv_node *n = DV_CONTAINER(wait, dv_node, barrier);
     if (!dv_node_replied(n, error, now)) return;
     if (!n->sequential) dv_node_look(n);
     else if (dv_znode_children(n->client->znode, n->directory, NULL, on_listed, n) != 0) dv_node_resolve(n);
@@ -285,7 +285,7 @@ static void on_barrier(void *context, int error, int64_t now) {
 void dv_node_resolve(dv_node *n) {
     dv_node_enter(n, DV_NODE_RESOLVING);
     n->under_way++;
-    dv_client_barrier(n->client, &n->barrier, on_barrier, n);
+    dv_client_barrier(n->client, &n->barrier, on_barrier);
 }
 
 void dv_node_not_made(dv_node *n, int error, int64_t now) {
@@ -337,8 +337,8 @@ bool dv_node_replied(dv_node *n, int error, int64_t now) {
 }
 
 /* The servers delete what is ours when the session is over; replies under way come as errors right after that. */
-static void hear(void *context, dv_session_event event, int64_t now) {
-    dv_node *n = context;
+static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
+    dv_node *n = DV_CONTAINER(listener, dv_node, listener);
     bool over = event == DV_SESSION_OVER || event == DV_SESSION_CLOSED;
     bool again = event == DV_SESSION_CONNECTED || event == DV_SESSION_LINK || event == DV_SESSION_AGAIN;
     if (n->stage == DV_NODE_LEAVING && again) go_on_leaving(n, now);
@@ -362,7 +362,7 @@ int dv_node_open(dv_node *n, size_t cost, size_t watch_cost) {
     n->watch_cost = (uint32_t)watch_cost;
     if (n->lasting) n->client->lasting_count++;
     n->own.missing = on_missing;
-    n->listener = (dv_listener){.hear = hear, .context = n};
+    n->listener = (dv_listener){.hear = hear};
     dv_listen(n->client, &n->listener);
     return 0;
 }

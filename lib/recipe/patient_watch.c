@@ -273,8 +273,8 @@ static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     else read_again(w, now);
 }
 
-static void hear(void *context, dv_session_event event, int64_t now) {
-    dv_patient_watch *w = context;
+static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
+    dv_patient_watch *w = DV_CONTAINER(listener, dv_patient_watch, listener);
     if (event == DV_SESSION_LOST || event == DV_SESSION_CLOSED) {
         w->ended = true;
         end_if_idle(w, now);
@@ -293,7 +293,7 @@ dv_patient_watch *dv_patient_watch_start(divvy_client *client, const char *path,
                             .events = events,
                             .owner = owner,
                             .timer.fire = on_timer,
-                            .listener = {.hear = hear, .context = w},
+                            .listener = {.hear = hear},
                             .seen_pzxid = NEVER,
                             .vouched_pzxid = NEVER,
                             .unserved_since = NEVER};

@@ -351,9 +351,9 @@ static void on_connected(dv_cache *cache) {
     dv_cache_pump(cache);
 }
 
-static void hear(void *context, dv_session_event event, int64_t now) {
+static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
     (void)now;
-    dv_cache *cache = context;
+    dv_cache *cache = DV_CONTAINER(listener, dv_cache, listener);
     if (event == DV_SESSION_LOST || event == DV_SESSION_CLOSED) on_lost(cache);
     if (event == DV_SESSION_CONNECTED) on_connected(cache);
 }
@@ -374,7 +374,7 @@ dv_cache *dv_cache_start(divvy_client *client, const char *directory, const dv_c
                         .options = *options,
                         .events = events,
                         .owner = owner,
-                        .listener = {.hear = hear, .context = cache},
+                        .listener = {.hear = hear},
                         .retry_timer.fire = on_retry};
     cache->lists.end = &cache->lists.first;
     cache->gets.end = &cache->gets.first;

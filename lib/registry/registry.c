@@ -42,8 +42,8 @@ static void tell_services(divvy_registry *registry, dv_session_event event, int6
     registry->next_service = NULL;
 }
 
-static void hear(void *context, dv_session_event event, int64_t now) {
-    divvy_registry *registry = context;
+static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
+    divvy_registry *registry = DV_CONTAINER(listener, divvy_registry, listener);
     dv_object_ref(&registry->object);
     if (event == DV_SESSION_CLOSED) registry->ended = true;
     dv_registry_time_hear(registry, event, now);
@@ -141,7 +141,7 @@ static int make(divvy_registry **out, divvy_client *client, const divvy_registry
         return DIVVY_ENOMEM;
     }
     registry->config.path = registry->config.host = registry->config.nonce = NULL; /* the caller's */
-    registry->listener = (dv_listener){.hear = hear, .context = registry};
+    registry->listener = (dv_listener){.hear = hear};
     registry->metrics.gather = gather;
     dv_object_init(&registry->object, client, release);
     dv_listen(client, &registry->listener);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "registry/service.h"
 
 /* ---- unregister: V12 ---- */
@@ -211,9 +212,9 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     answered(p);
 }
 
-static void on_barrier(void *context, int error, int64_t now) {
+static void on_barrier(dv_barrier_wait *wait, int error, int64_t now) {
     (void)now;
-    purging *p = context;
+    purging *p = DV_CONTAINER(wait, purging, barrier);
     assert(p->unknown > 0 && p->under_way == 1);
     p->unknown = 0;
     if (error) note(p, error);
@@ -234,7 +235,7 @@ static void go_on(purging *p) {
     if (p->unknown && !p->error && ++p->attempts > ATTEMPTS_MAX) note(p, DIVVY_ETIMEDOUT);
     if (p->unknown && !p->error && !p->abandoned) {
         p->under_way++;
-        dv_client_barrier(client, &p->barrier, on_barrier, p);
+        dv_client_barrier(client, &p->barrier, on_barrier);
     }
     dv_client_changed(client);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/container.h"
 #include "registry/service.h"
 #include "registry/status.h"
 #include "znode/ensure.h"
@@ -373,8 +374,8 @@ static void look(dv_service *s, int64_t now) {
     else if (!s->under_way) fail(s, DIVVY_ENOMEM, now);
 }
 
-static void on_barrier(void *context, int error, int64_t now) {
-    dv_service *s = context;
+static void on_barrier(dv_barrier_wait *wait, int error, int64_t now) {
+    dv_service *s = DV_CONTAINER(wait, dv_service, barrier);
     if (still_at_work(s, error, now)) look(s, now);
 }
 
@@ -383,7 +384,7 @@ static void resolve(dv_service *s, int64_t now) {
     (void)now;
     s->resolving = true;
     s->under_way++;
-    dv_client_barrier(client_of(s), &s->barrier, on_barrier, s);
+    dv_client_barrier(client_of(s), &s->barrier, on_barrier);
 }
 
 /* ---- beginning ---- */

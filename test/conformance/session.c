@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "conformance.h"
 #include "wait.h"
 #include "znode/path.h"
@@ -186,8 +187,8 @@ static void on_fired(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     }
 }
 
-static void hear(void *context, dv_session_event event, int64_t now) {
-    seat *s = context;
+static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
+    seat *s = DV_CONTAINER(listener, seat, listener);
     (void)now;
     const char *text = event == DV_SESSION_CONNECTED   ? "session connected"
                        : event == DV_SESSION_SUSPENDED ? "session suspended"
@@ -209,7 +210,7 @@ static void hear(void *context, dv_session_event event, int64_t now) {
 
 void session_listen(seat *s) {
     for (int i = 0; i < WATCHES; i++) s->watches[i] = (watch_place){.watch.fired = on_fired, .seat = s};
-    s->listener = (dv_listener){.hear = hear, .context = s};
+    s->listener = (dv_listener){.hear = hear};
     dv_client_lock(s->client);
     dv_listen(s->client, &s->listener);
     dv_client_unlock(s->client);

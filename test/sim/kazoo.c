@@ -289,8 +289,8 @@ static void work_on_lock(sim_kazoo *k) {
     }
 }
 
-static void on_barrier(void *context, int error, int64_t now) {
-    sim_kazoo *k = context;
+static void on_barrier(dv_barrier_wait *wait, int error, int64_t now) {
+    sim_kazoo *k = DV_CONTAINER(wait, sim_kazoo, barrier);
     k->busy = false;
     if (error) return;
     k->unsure = false;
@@ -300,7 +300,7 @@ static void on_barrier(void *context, int error, int64_t now) {
 static bool make_sure(sim_kazoo *k) {
     if (!k->unsure) return true;
     k->busy = true;
-    dv_client_barrier(k->client, &k->barrier, on_barrier, k);
+    dv_client_barrier(k->client, &k->barrier, on_barrier);
     return false;
 }
 
@@ -325,8 +325,8 @@ static void go(sim_kazoo *k, int64_t now) {
     }
 }
 
-static void hear(void *context, dv_session_event event, int64_t now) {
-    sim_kazoo *k = context;
+static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
+    sim_kazoo *k = DV_CONTAINER(listener, sim_kazoo, listener);
     if (event == DV_SESSION_LOST) enter(k, FAILED);
     if (event == DV_SESSION_CLOSED) dv_unlisten(k->client, &k->listener);
     if (event == DV_SESSION_SUSPENDED || (event == DV_SESSION_CONNECTED && k->connected_before)) {
@@ -345,7 +345,7 @@ sim_kazoo *sim_kazoo_start(sim_member *m, const sim_event *event) {
     *k = (sim_kazoo){.m = m, .client = m->client, .boundary_ms = m->world->script->boundary_ms + 50};
     hex(&m->user.random, text);
     snprintf(k->party_path, sizeof k->party_path, "/pool/party/%s-%s", text, m->name);
-    k->listener = (dv_listener){.hear = hear, .context = k};
+    k->listener = (dv_listener){.hear = hear};
     dv_client_lock(k->client);
     dv_listen(k->client, &k->listener);
     dv_client_unlock(k->client);

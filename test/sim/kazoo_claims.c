@@ -219,8 +219,8 @@ static void set_limit(sim_kazoo_claim *k) {
     k->busy = dv_znode_submit(k->client->znode, &op, NULL, on_reply, k) == 0;
 }
 
-static void on_barrier(void *context, int error, int64_t now) {
-    sim_kazoo_claim *k = context;
+static void on_barrier(dv_barrier_wait *wait, int error, int64_t now) {
+    sim_kazoo_claim *k = DV_CONTAINER(wait, sim_kazoo_claim, barrier);
     k->busy = false;
     if (error) return;
     k->unsure = false;
@@ -230,7 +230,7 @@ static void on_barrier(void *context, int error, int64_t now) {
 static bool make_sure(sim_kazoo_claim *k) {
     if (!k->unsure) return true;
     k->busy = true;
-    dv_client_barrier(k->client, &k->barrier, on_barrier, k);
+    dv_client_barrier(k->client, &k->barrier, on_barrier);
     return false;
 }
 
@@ -277,8 +277,8 @@ static void go(sim_kazoo_claim *k, int64_t now) {
 }
 
 /* A watch may have been missed; what a lost session had is gone. */
-static void hear(void *context, dv_session_event event, int64_t now) {
-    sim_kazoo_claim *k = context;
+static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
+    sim_kazoo_claim *k = DV_CONTAINER(listener, sim_kazoo_claim, listener);
     if (event == DV_SESSION_LOST || event == DV_SESSION_OVER) {
         k->unsure = k->busy = false;
         dv_znode_unwatch(k->client->znode, &k->watch);
@@ -308,7 +308,7 @@ void sim_kazoo_claim_start(sim_member *m, sim_random *r) {
     snprintf(k->directories[0], sizeof k->directories[0], "%s", is_pool ? "/sem" : "/locks");
     snprintf(k->directories[1], sizeof k->directories[1], is_pool ? "/sem/p%zu" : "/locks/l%zu", place);
     snprintf(k->directories[2], sizeof k->directories[2], is_pool ? "/sem/p%zu-__lock__" : "/locks/l%zu", place);
-    k->listener = (dv_listener){.hear = hear, .context = k};
+    k->listener = (dv_listener){.hear = hear};
     dv_client_lock(k->client);
     dv_listen(k->client, &k->listener);
     dv_client_unlock(k->client);

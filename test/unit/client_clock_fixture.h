@@ -31,8 +31,8 @@ static inline void on_session(divvy_client *c, divvy_session_state state, void *
     note(sessions, "?CSLA?"[state]);
 }
 
-static inline void hear(void *context, dv_session_event event, int64_t now) {
-    (void)context, (void)now;
+static inline void hear(dv_listener *heard_by, dv_session_event event, int64_t now) {
+    (void)heard_by, (void)now;
     note(heard, "CSLOKxzPR"[event]);
 }
 

@@ -95,8 +95,7 @@ TEST(test_timers) {
 
 static dv_listener a_listener, b_listener, c_listener;
 
-static void hear_and_leave(void *context, dv_session_event event, int64_t now) {
-    dv_listener *l = context;
+static void hear_and_leave(dv_listener *l, dv_session_event event, int64_t now) {
     (void)event, (void)now;
     note(fired, l == &a_listener ? 'a' : l == &b_listener ? 'b' : 'c');
     if (l != &b_listener) return;
@@ -110,7 +109,7 @@ TEST(test_listeners) {
     memset(fired, 0, sizeof fired);
     dv_listener *all[] = {&a_listener, &b_listener, &c_listener};
     for (size_t i = 0; i < 3; i++) {
-        *all[i] = (dv_listener){.hear = hear_and_leave, .context = all[i]};
+        *all[i] = (dv_listener){.hear = hear_and_leave};
     }
     dv_fake_session(fake, DIVVY_CONNECTED);
     dv_fake_session(fake, DIVVY_SUSPENDED);

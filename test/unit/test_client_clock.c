@@ -1,5 +1,6 @@
 /* Tests of what client/client.h promises recipes: the session's clock, the barrier, budgets, timers, the chroot. On a
  * virtual clock. SPDX-License-Identifier: Apache-2.0 */
+#include "base/container.h"
 #include "client_clock_fixture.h"
 /* By the rules C2 to C4. */
 #define MARGIN_MS (TIMEOUT_MS / 100 + 20)
@@ -196,8 +197,8 @@ typedef struct {
     int done, error;
 } barrier;
 
-static void on_barrier(void *context, int error, int64_t now) {
-    barrier *b = context;
+static void on_barrier(dv_barrier_wait *wait, int error, int64_t now) {
+    barrier *b = DV_CONTAINER(wait, barrier, wait);
     (void)now;
     b->done++;
     b->error = error;
@@ -206,7 +207,7 @@ static void on_barrier(void *context, int error, int64_t now) {
 static void ask(barrier *b) {
     *b = (barrier){.done = 0};
     dv_client_lock(client);
-    dv_client_barrier(client, &b->wait, on_barrier, b);
+    dv_client_barrier(client, &b->wait, on_barrier);
     dv_client_unlock(client);
     dv_fake_run(fake);
 }
