@@ -193,9 +193,12 @@ static void on_wrote(void *owner, dv_own_note *note, int error, int64_t now) {
 
 /* ---- our note's life ---- */
 
+/* With a note again, what is to be revoked after a RELEASE that goes on can wait for its next owner instead (T1). */
 static void on_settled(void *owner, dv_own_note *note, int64_t now) {
     const struct dv_handover *h = owner;
-    if (note == h->note && h->p->membership) dv_membership_go_on(h->p->membership, now);
+    if (note != h->note) return;
+    dv_handover_changed(h->p);
+    if (h->p->membership) dv_membership_go_on(h->p->membership, now);
 }
 
 static void on_gone(void *owner, dv_own_note *note, int64_t now) {

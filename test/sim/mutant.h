@@ -66,6 +66,7 @@
     X(unread_next_owner_unknown, "the node of a next owner that was not read yet counts for nobody")               \
     X(note_change_unheard, "a place that waits for a note does not look at its changes")                           \
     X(back_is_revoked, "an item that a plan gives back before it was revoked is revoked")                          \
+    X(note_stands_unheard, "the return of a member's own note does not count: items to wait are revoked")          \
     X(left_unreleased, "a member that hands over ends before its user has released")                               \
     X(any_namesake, "an item is handed over to any node of a static identifier, not to the last process's")        \
     X(token_of_sequence, "the sequence number, which starts again, serves as the fencing token")                   \

@@ -165,6 +165,7 @@ static const struct {
     [DV_MUTANT_unread_next_owner_unknown] = {275, 118.2, SIM_OF_PLANS, "S18"},
     [DV_MUTANT_note_change_unheard] = {17, 0.3, SIM_OF_PLANS, "L8"},
     [DV_MUTANT_back_is_revoked] = {155, 0.4, SIM_OF_PLANS, "S18"},
+    [DV_MUTANT_note_stands_unheard] = {243942602, 60.0, SIM_OF_POOLS, "S18"},
     [DV_MUTANT_left_unreleased] = {2, 0.1, SIM_OF_PLANS, "S7"},
     [DV_MUTANT_any_namesake] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_token_of_sequence] = {1, 0.1, SIM_OF_POOLS, "S5"},
