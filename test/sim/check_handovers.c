@@ -6,6 +6,7 @@
  *    that come within one step, since a step may hold several answers.
  *  - S16 of an item that was taken in a waiting call, though no time went on in it. Messages without a delay take no
  *    time, so the place may have looked at its queue in between (T6). S1 holds all the same.
+ *  - L8 of the time before a step in which a plan came and went: somebody restored one that gives the item back.
  *  - L7 and L8 where is_calm() says no, and waits_for_session() yes. */
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,7 @@ static bool follow_plan(sim_member *m, sim_hand *h) {
     bool undecided = !decides && f->party.in_force && (f->fence.is_unknown || !plan_of(f));
     if (same || undecided || (followed && !known)) return is_other;
     h->skipped = is_other && has_between(m->world, h->plan_mzxid, mzxid);
+    if (h->skipped) h->skipped_ms = m->world->now_ms;
     h->plan_mzxid = mzxid;
     if (is_other) h->plan_ms = m->world->now_ms;
     h->plan_decided = decides;
@@ -347,6 +349,7 @@ static void check_patience(sim_member *m, const dv_item *own, size_t item) {
         sim_violate(w, "L8", "%s keeps %s for another, and a rule of names decides", m->name, w->items[item]);
     if (!dv_item_kept(own) || !since_ms || m->partitioner->state == DIVVY_RELEASE || m->paused) return;
     if (since_ms < m->last_paused) since_ms = m->last_paused;
+    if (since_ms < hand_of(m)->skipped_ms) since_ms = hand_of(m)->skipped_ms; /* It was its own in between, perhaps. */
     if (w->now_ms - since_ms > limit_ms + limit_ms / 50 + SLACK_MS)
         sim_violate(w, "L8", "%s keeps %s for another for %lld ms, and its patience is %lld ms", m->name,
                     w->items[item], (long long)(w->now_ms - since_ms), (long long)limit_ms);

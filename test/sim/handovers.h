@@ -35,8 +35,9 @@ typedef struct {
     bool self_known;  /* what our own node in the party says, by which a plan may give us something */
     int64_t awake_ms; /* since when it runs and is connected; 0: it does not, or is not */
     bool plan_decided, answer_due;
-    bool unseen;  /* steps were not looked at */
-    bool skipped; /* its plan did not come right after the one that it had before */
+    bool unseen;        /* steps were not looked at */
+    bool skipped;       /* its plan did not come right after the one that it had before */
+    int64_t skipped_ms; /* when that was the last time */
     size_t parked_count;
     int64_t parked[SIM_ITEMS_MAX];  /* the czxid of its place that waits for a note; 0: none */
     int64_t by_list[SIM_ITEMS_MAX]; /* of one that waited so before it looked */
