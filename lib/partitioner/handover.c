@@ -193,7 +193,7 @@ static void on_wrote(void *owner, dv_own_note *note, int error, int64_t now) {
 
 /* ---- our note's life ---- */
 
-/* With a note again, what is to be revoked after a RELEASE that goes on can wait for its next owner instead (T1). */
+/* With a note again, items that a RELEASE has not revoked yet can wait for their next owner (T1). */
 static void on_settled(void *owner, dv_own_note *note, int64_t now) {
     const struct dv_handover *h = owner;
     if (note != h->note) return;
