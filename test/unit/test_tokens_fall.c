@@ -17,7 +17,7 @@ static void wipe(divvy_testing_ensemble *ensemble) {
         dv_mem_tree_free(ensemble, i);
         dv_mem_tree_init(ensemble, i);
         server->applied = server->logged = ensemble->truth_index;
-        server->epoch = server->counter = server->applied_zxid = server->logged_zxid = 0;
+        server->epoch = server->accepted = server->counter = server->applied_zxid = server->logged_zxid = 0;
         assert_int_equal(divvy_testing_start_server(ensemble, (unsigned)i), 0);
     }
 }
