@@ -170,6 +170,9 @@ static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
         if (!e->told_elected && !e->lock->acquisition.telling_lost) stand_again(e);
         dv_election_hear_requests(e);
         dv_election_decide_to_request(e);
+    } else if (event == DV_SESSION_CLOSING) { /* The lock, which hears of it before us, has given the place up. */
+        dv_election_hear_requests(e);
+        dv_election_decide_to_request(e);
     }
     dv_election_hear_leader(e, event);
 }

@@ -81,7 +81,8 @@ void dv_election_stop_requests(divvy_election *e) {
 
 void dv_election_decide_to_request(divvy_election *e) {
     const dv_leader_view *v = &e->view;
-    bool known = v->follows && v->known, stands = e->standing && !e->ending;
+    bool stands = e->standing && !e->ending && !dv_client_end_error(e->object.client);
+    bool known = v->follows && v->known;
     const dv_leader *leader = known ? v->leader : NULL;
     if (!known && stands) return; /* The request stays as it is. */
     bool requests = stands && leader && leader->preference < e->config.preference;

@@ -283,22 +283,6 @@ TEST(test_inside_callbacks) {
     close_all();
 }
 
-/* Clients may be closed before their elections are destroyed, whatever these do. */
-TEST(test_closed_first) {
-    open_clients(3);
-    member *a = join(0, &(config_of){.data = "a"});
-    join(1, &(config_of){.data = "p", .preference = 3});
-    member *o = watch(2);
-    run(1000);
-    for (size_t i = 0; i < 3; i++) divvy_client_close(take_client(i));
-    assert_false(divvy_election_leads(a->election));
-    assert_int_equal(divvy_election_stand(a->election), DIVVY_ECLOSED);
-    divvy_leader *leader;
-    assert_int_equal(divvy_election_ask_step_down(o->election, 100), DIVVY_ECLOSED);
-    assert_int_equal(divvy_election_leader(o->election, &leader, 100), DIVVY_ECLOSED);
-    close_all();
-}
-
 /* A candidate that cannot go on is told why, once, and may stand again. */
 TEST(test_failed) {
     open_clients(1);
