@@ -183,8 +183,7 @@ int64_t dv_plan_asked_at(const dv_plan *plan, const dv_plan_party *party) {
 
 static bool may_return(const dv_plan *plan, const dv_plan_party *party) {
     bool asked = plan != NULL && plan->header.generation > 0 && plan->set->crc != plan->header.tag;
-    return asked && party->set != NULL && party->set->crc == plan->header.tag &&
-           dv_plan_all_carry(party, plan->header.tag);
+    return asked && dv_plan_all_carry(party, plan->header.tag);
 }
 
 /* A member counts from its first node, also where it has lost that and made another. */
@@ -197,8 +196,8 @@ static bool is_read(const dv_plan_node *node) {
     return node->known && node->czxid != 0;
 }
 
-int dv_plan_returns_to_tag(const dv_plan *plan, const dv_plan_party *party, bool *asks) {
-    if (!may_return(plan, party)) return DV_PLAN_NOTHING;
+/* Looks whether all came after the request, as dv_plan_returns_to_tag(). */
+static int compare_ages(const dv_plan *plan, const dv_plan_party *party, bool *asks) {
     int64_t asked_at = dv_plan_asked_at(plan, party);
     int result = DV_PLAN_NEXT;
     for (size_t n = 0; n < party->count; n++) {
@@ -210,6 +209,16 @@ int dv_plan_returns_to_tag(const dv_plan *plan, const dv_plan_party *party, bool
         result = DV_PLAN_ASK;
     }
     return result;
+}
+
+int dv_plan_returns_to_tag(const dv_plan *plan, const dv_plan_party *party, bool *asks) {
+    if (party->set == NULL || !may_return(plan, party) || party->set->crc != plan->header.tag) return DV_PLAN_NOTHING;
+    return compare_ages(plan, party, asks);
+}
+
+bool dv_plan_members_return(const dv_plan *plan, const dv_plan_party *party) {
+    if (party->set != NULL || !may_return(plan, party) || plan->header.pzxid == party->pzxid) return false;
+    return compare_ages(plan, party, NULL) == DV_PLAN_NEXT;
 }
 
 bool dv_plan_agree_differs(const dv_plan *plan, const dv_plan_party *party) {

@@ -85,6 +85,9 @@ bool dv_plan_options_equal(const dv_plan_options *a, const dv_plan_options *b);
 int64_t dv_plan_asked_at(const dv_plan *plan, const dv_plan_party *party);
 /* D17: returns DV_PLAN_NEXT, _NOTHING, or _ASK: read the nodes first that are marked in `asks`, if not NULL. */
 int dv_plan_returns_to_tag(const dv_plan *plan, const dv_plan_party *party, bool *asks);
+/* D51: returns whether a member has to write for this party first, as the writer has no items to return to. The nodes
+ * were read. */
+bool dv_plan_members_return(const dv_plan *plan, const dv_plan_party *party);
 
 /* Returns whether names alone say that there is something to take up. */
 bool dv_plan_agree_differs(const dv_plan *plan, const dv_plan_party *party);

@@ -251,6 +251,7 @@ static bool choose_epoch(dv_plan_writer *a) {
 static int compose(dv_plan_writer *a) {
     const dv_plan *previous = a->config.memory->plan;
     const dv_plan_party *party = dv_roster_party(a->config.roster);
+    if (dv_plan_members_return(previous, party)) return DV_PLAN_NOTHING;
     int result = dv_plan_step(&a->next, previous, party, a->config.events);
     bool says_something = previous != NULL && previous->header.generation > 0;
     if (result != DV_PLAN_NOTHING || a->config.memory->standing == DV_PLAN_GOOD || !says_something) return result;

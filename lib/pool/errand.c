@@ -187,6 +187,13 @@ static bool has_plan(dv_errand *e) {
     return !e->result.error && !*e->result.waits_for;
 }
 
+/* D51: a plan for this party that leaves the items as they are would keep the members from what they have to do. */
+static bool members_come_first(dv_errand *e) {
+    if (!e->has_facts || !dv_plan_members_return(e->memory.plan, dv_roster_party(e->roster))) return false;
+    dv_errand_wait_for(e, "the members of %s have not gone back yet to the items that they were started with", e->path);
+    return true;
+}
+
 /* The result of a look at all that is known. */
 typedef enum {
     FAILS,  /* by an error */
@@ -204,6 +211,7 @@ static verdict consider(dv_errand *e, int *error, int64_t now) {
     bool found = !*error && !r->error && !*r->waits_for,
          knows = found && (e->has_facts || !(e->ask.facts || rule->needs_facts(e)));
     bool so = knows && rule->is_so(e), settled = found && dv_gathering_settled(&e->party, e->memory.plan, now);
+    if (settled && !so && members_come_first(e)) return WAITS;
     if (found && !so && settled && e->has_facts) rule->tell(e);
     if (!*error) *error = r->error;
     if (*error) return FAILS;

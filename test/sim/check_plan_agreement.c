@@ -9,7 +9,8 @@
  *  - Items that were asked for stay, though all members were started again, if one of them does not know how old its
  *    first node was (D31). Somebody deleted that node at once, or its create was never answered.
  *  - A writer that does not carry the party's one tag: it has not got those items. Somebody deleted its node, so that
- *    the party it writes for is without it.
+ *    the party it writes for is without it. Nor has an operator, who writes all the same if such a one wrote for that
+ *    party before (D51).
  *  - Items that somebody asks for, the same as before too, count from the last time. A member may ask before it has a
  *    node.
  *  - D15 where the plan was made from another than the last one. A writer that could not read the last one replaces it
@@ -185,7 +186,8 @@ static void check_return(sim_world *w, const roll *r, const sim_plan_version *be
     const dv_plan *old = before->plan;
     bool asked = old->set->crc != old->header.tag && before->asked_mzxid > 0;
     if (!asked || !r->same_tag || r->first->tag != old->header.tag) return;
-    if (!writer_carries(t, v, old->header.tag)) return;
+    bool same_party = old->header.pzxid == v->plan->header.pzxid;
+    if (v->by_operator ? same_party : !writer_carries(t, v, old->header.tag)) return;
     if (was_asked_now(t, v->plan)) return; /* maybe by a member that has asked before it had a node */
     if (r->ageless || r->oldest_zxid <= before->asked_mzxid || r->oldest_ms <= t->set_requested_ms) return;
     if (v->plan->set->crc != old->header.tag)

@@ -132,6 +132,7 @@
     X(plan_options_stay, "the options of the first plan stay, whatever all members are configured with")           \
     X(plan_weight_stays, "a static member keeps its weight, though it comes back configured with another")         \
     X(plan_asked_stays, "items that were asked for stay, though all members were started again since")             \
+    X(operator_before_return, "an operator writes a plan before members have gone back to their own items")        \
     X(plan_rejoin_is_start, "a member that lost its session counts as one that was started again")                 \
     X(last_by_node, "of several nodes of a static identifier the youngest counts, not the last process's")         \
     X(first_unbounded, "a member that never learned of its first node counts as older than all others")            \

@@ -191,6 +191,34 @@ TEST(test_just_come) {
     place_close(&p);
 }
 
+/* D51: where all were started again since somebody asked for other items, a member writes first, however long it lets
+ * the party settle. Else all would take our plan as one that was made for this party, and keep those items. */
+TEST(test_members_return_first) {
+    place p;
+    divvy_partitioner_config config;
+    place_open(&p, 0);
+    member_config(&p.pool, &config);
+    config.item_count = ITEMS - 10;
+    config.time_boundary_ms = 3000;
+    member *only = add(&p.pool, 0, &config);
+    settle_owned(&p.pool, ITEMS - 10);
+    assert_int_equal(divvy_partitioner_set_items(only->partitioner, (const char *const *)p.pool.items, ITEMS), 0);
+    settle(&p.pool);
+    crash(&p.pool, 0);
+    add(&p.pool, 0, &config);
+    divvy_testing_run(p.pool.ensemble, 100);
+    assert_int_equal(divvy_client_wait_connected(p.client, 1000), 0);
+    p.request.timeout_ms = 2000;
+    assert_int_equal(divvy_pool_set_option(p.client, "/pool", "max-moves", "3", &p.request), DIVVY_ETIMEDOUT);
+    assert_said(&p, "the members of /pool have not gone back yet");
+    p.request.timeout_ms = -1;
+    assert_int_equal(divvy_pool_set_option(p.client, "/pool", "max-moves", "3", &p.request), 0);
+    settle_owned(&p.pool, ITEMS - 10);
+    divvy_testing_run(p.pool.ensemble, 60000); /* P12: the directories of the items that went are deleted */
+    assert_at_rest(&p.pool);
+    place_close(&p);
+}
+
 /* Two members of one identifier: the message lists their nodes, and a node is enough to tell which. */
 TEST(test_twins) {
     place p;
