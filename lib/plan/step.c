@@ -315,7 +315,7 @@ int dv_plan_step(dv_plan **next, const dv_plan *previous, const dv_plan_party *p
     bool differs = error == 0 && (from == NULL || s.reasons != 0 || owners_differ(from, s.next));
     if (differs) {
         dv_plan_follows(s.next, previous, party, first_reason(&s));
-        if (s.events->told != NULL) dv_step_tell(s.next, s.events->told);
+        if (s.events->told != NULL && !s.is_late) dv_step_tell(s.next, s.events->told);
         *next = s.next;
         return DV_PLAN_NEXT;
     }

@@ -12,6 +12,7 @@ typedef struct {
     const dv_plan_events *events;
     dv_plan_claims claims;
     dv_plan *next;
+    bool is_late;     /* the wish of the events did not come: its member has gone (D48) */
     uint32_t reasons; /* a bit for each that has come up; the first of them is told. 0: members, options, tag and set
                          are as before */
 } dv_step;

@@ -87,15 +87,20 @@ static void tell_end(dv_plan *plan, const char *item) {
     dv_step_tell(plan, text);
 }
 
+/* Returns whether the member that the item is moved to stays in the pool. */
+static bool has_target(const dv_plan *plan, const dv_wish *move) {
+    const dv_plan_member *member = find_key(plan, move->value);
+    return member != NULL && member->leaving[0] == '\0';
+}
+
 /* A move ends with its member, which the history tells. */
 static int end_moves(dv_step *s) {
     dv_plan *plan = s->next;
     int error = 0;
     for (size_t i = 0; error == 0 && s->next->wishes != NULL && i < s->next->wishes->count;) {
         const dv_wish *wish = &s->next->wishes->list[i];
-        const dv_plan_member *member = wish->kind == DV_WISH_MOVE ? find_key(s->next, wish->value) : NULL;
         if (wish->kind != DV_WISH_MOVE) break; /* They stand first. */
-        if (member != NULL && member->leaving[0] == '\0') {
+        if (has_target(plan, wish)) {
             i++;
             continue;
         }
@@ -105,28 +110,25 @@ static int end_moves(dv_step *s) {
     return error;
 }
 
-/* D20: a move to a member that has just gone ends in the step that it comes in, and says nothing. */
-static void note_change(dv_step *s) {
-    dv_wishes *before = s->previous != NULL ? s->previous->wishes : NULL, *now = s->next->wishes;
-    bool none = before == NULL && (now == NULL || now->count == 0);
-    if (!none && !dv_wishes_equal(before, now)) {
-        dv_step_note(s, DV_PLAN_OPERATOR);
-        return;
-    }
-    s->next->wishes = dv_wishes_ref(before);
-    dv_wishes_unref(now);
-    s->next->told[0] = '\0';
+/* D48: a move to a member that has just gone does not come. D51 refuses it, so the item keeps its pin or move. */
+static bool comes_too_late(const dv_step *s, const dv_wish_event *event) {
+    return event->wish.kind == DV_WISH_MOVE && !event->undo && !has_target(s->next, &event->wish);
+}
+
+static int take(dv_step *s, const dv_wish_event *event) {
+    if (event->wish.kind != DV_WISH_PAUSE) return change(s, event);
+    return event->undo ? end_pause(s, event) : begin_pause(s, *event);
 }
 
 int dv_step_take_wishes(dv_step *s) {
+    const dv_wishes *before = s->previous != NULL ? s->previous->wishes : NULL;
     int error = 0;
     for (size_t n = 0; error == 0 && n < s->events->wish_count; n++) {
-        const dv_wish_event *event = &s->events->wishes[n];
-        if (event->wish.kind != DV_WISH_PAUSE) error = change(s, event);
-        else error = event->undo ? end_pause(s, event) : begin_pause(s, *event);
+        s->is_late = comes_too_late(s, &s->events->wishes[n]);
+        if (!s->is_late) error = take(s, &s->events->wishes[n]);
     }
     if (error == 0) error = end_moves(s);
-    if (error == 0) note_change(s);
+    if (error == 0 && !dv_wishes_equal(before, s->next->wishes)) dv_step_note(s, DV_PLAN_OPERATOR);
     return error;
 }
 

@@ -166,6 +166,7 @@
     X(pin_to_leaver, "a pin gives its item to a member that leaves")                                               \
     X(pin_is_counted, "a pinned item moves when others are dealt")                                                 \
     X(empty_change_written, "a plan is written for a wish that ends as it comes")                                  \
+    X(late_move_replaces, "a move to a member that has just gone ends the pin or move that the item had")          \
     X(older_is_ignored, "wishes and loads are in force though an older member is there")                           \
     X(option_is_ignored, "the option that an operator asked for does not count")                                   \
     X(tag_is_ignored, "an item goes to a member that lacks its tag")                                               \

@@ -59,8 +59,8 @@ TEST(test_move) {
     world_end(&w);
 }
 
-/* D20: a move to a member that has just gone ends in the step that it comes in, so there is nothing to write, however
- * often it is asked for. */
+/* D20: a move to a member that has just gone does not come, so there is nothing to write, however often it is asked
+ * for. */
 TEST(test_move_to_nobody) {
     pool(2, 4);
     assert_int_equal(ask_for(DV_WISH_MOVE, "i000001", "n0009", false), DV_PLAN_NOTHING);
@@ -69,6 +69,25 @@ TEST(test_move_to_nobody) {
     assert_int_equal(ask_for(DV_WISH_PIN, "i000001", "", true), DV_PLAN_NEXT);
     assert_int_equal(ask_for(DV_WISH_MOVE, "i000001", "n0009", false), DV_PLAN_NOTHING);
     assert_int_equal(w.plan->wishes->count, 0);
+    world_end(&w);
+}
+
+/* A move to a member that has just gone, or leaves, takes the place of no pin and of no move, and the history does not
+ * tell it. */
+TEST(test_move_comes_too_late) {
+    pool(4, 8);
+    assert_int_equal(ask_for(DV_WISH_PIN, "i000001", "n0001", false), DV_PLAN_NEXT);
+    assert_int_equal(ask_for(DV_WISH_MOVE, "i000002", "n0002", false), DV_PLAN_NEXT);
+    die(&w, 2);
+    assert_int_equal(ask_for(DV_WISH_MOVE, "i000001", "n0003", false), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_LOSS);
+    assert_string_equal(w.plan->told, "");
+    assert_int_equal(ask_for(DV_WISH_MOVE, "i000002", "n0003", false), DV_PLAN_NOTHING);
+    assert_int_equal(step(&w, &(dv_plan_events){.leaving = "n0004"}), DV_PLAN_NEXT);
+    assert_int_equal(ask_for(DV_WISH_MOVE, "i000002", "n0004", false), DV_PLAN_NOTHING);
+    assert_int_equal(w.plan->wishes->count, 2);
+    assert_string_equal(owner_of(0), "n0001");
+    assert_string_equal(owner_of(1), "n0002");
     world_end(&w);
 }
 
