@@ -25,7 +25,7 @@ static need what_to_do(dv_follower *f, const dv_follow_changes *changes, int64_t
     if (f->memory.standing == DV_PLAN_UNREAD) return WAIT;
     if (f->memory.standing == DV_PLAN_NEWER) return is_orphaned_newer(f, now) ? WRITE : WAIT;
     if (!dv_follow_prepare_first(f)) return WRITE;
-    if (f->memory.standing != DV_PLAN_GOOD) return WRITE;
+    if (!dv_plan_memory_is_whole(&f->memory)) return WRITE;
     const dv_plan *plan = f->memory.plan;
     if (dv_follow_is_ahead(f, plan)) return WAIT;
     if (dv_follow_learn(f)) { /* A step would change nothing. */
@@ -51,6 +51,7 @@ static void conclude(dv_follower *f, int64_t pzxid, const dv_follow_changes *cha
 }
 
 static bool verdict_stands(const dv_follower *f) {
+    if (f->memory.lacks_nodes) return false;
     return f->verdict.stands && f->verdict.pzxid == f->party.pzxid && f->verdict.mzxid == f->memory.mzxid;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/padded.h"
 #include "divvy/error.h"
+#include "plan/draft.h"
 #include "plan/history.h"
 
 bool dv_plan_memory_passed(const dv_plan_memory *memory, int64_t mzxid) {
@@ -18,7 +19,22 @@ void dv_plan_memory_stand(dv_plan_memory *memory, dv_plan_standing standing, int
     memory->standing = standing;
     memory->mzxid = mzxid;
     memory->version = version;
+    memory->lacks_nodes = false;
     if (mzxid > memory->newest_mzxid) memory->newest_mzxid = mzxid;
+}
+
+/* Nobody but a stranger deletes what the newest root names (D30). */
+bool dv_plan_memory_count_nodes(dv_plan_memory *memory, int32_t children) {
+    const dv_plan_root *root = &memory->root;
+    assert(memory->standing == DV_PLAN_GOOD);
+    size_t named = dv_plan_root_chunk_count(root) + (root->header.epoch[0] != '\0');
+    bool lacked = memory->lacks_nodes;
+    memory->lacks_nodes = children >= 0 && (size_t)children < named;
+    return memory->lacks_nodes && !lacked;
+}
+
+bool dv_plan_memory_is_whole(const dv_plan_memory *memory) {
+    return memory->standing == DV_PLAN_GOOD && !memory->lacks_nodes;
 }
 
 /* ---- the plan before ---- */

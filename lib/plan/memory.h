@@ -41,6 +41,7 @@ typedef struct {
     dv_plan_standing standing;
     int64_t mzxid;        /* of the root that was read last, good or not; 0: there was none */
     int32_t version;      /* of that root */
+    bool lacks_nodes;     /* a node that this root names was deleted: who comes cannot read the plan (rule D23) */
     int64_t newest_mzxid; /* of all roots that were ever read or written: older ones are passed over */
     dv_plan_past past;
 } dv_plan_memory;
@@ -53,6 +54,10 @@ void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *ro
 /* A root was found there that cannot be followed (DV_PLAN_BROKEN, _NEWER), or none (DV_PLAN_MISSING, mzxid and version
  * 0, or those of a root of generation 0, which only holds the place: rule D28). The plan stays. */
 void dv_plan_memory_stand(dv_plan_memory *memory, dv_plan_standing standing, int64_t mzxid, int32_t version);
+/* Notes how many children the root has that is good. Returns whether it is new that some are missing. */
+bool dv_plan_memory_count_nodes(dv_plan_memory *memory, int32_t children);
+/* Returns whether the plan stands there, in all of its nodes as far as their number tells. */
+bool dv_plan_memory_is_whole(const dv_plan_memory *memory);
 /* Returns whether a root of that mzxid is older than what is known already (rule D21). */
 bool dv_plan_memory_passed(const dv_plan_memory *memory, int64_t mzxid);
 /* Remembers the history, which stands in that epoch child with that Stat. Takes over the text. */

@@ -363,10 +363,11 @@ static bool holds_place_only(const dv_plan_reader *r) {
 
 static void judge(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
     assert(!r->reading && !r->chunks);
-    const dv_plan_memory *m = r->memory;
+    dv_plan_memory *m = r->memory;
     const dv_stat *stat = reply->stat;
     if (stat->mzxid == m->mzxid || dv_plan_memory_passed(m, stat->mzxid)) { /* D21 */
-        tell(r, false, now);
+        bool is_ours = stat->mzxid == m->mzxid && m->standing == DV_PLAN_GOOD;
+        tell(r, is_ours && dv_plan_memory_count_nodes(m, stat->children), now);
         return;
     }
     if (r->doubted == stat->mzxid) {

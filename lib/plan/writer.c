@@ -254,7 +254,7 @@ static int compose(dv_plan_writer *a) {
     if (dv_plan_members_return(previous, party)) return DV_PLAN_NOTHING;
     int result = dv_plan_step(&a->next, previous, party, a->config.events);
     bool says_something = previous != NULL && previous->header.generation > 0;
-    if (result != DV_PLAN_NOTHING || a->config.memory->standing == DV_PLAN_GOOD || !says_something) return result;
+    if (result != DV_PLAN_NOTHING || dv_plan_memory_is_whole(a->config.memory) || !says_something) return result;
     a->next = dv_plan_copy(previous);
     if (a->next == NULL) return DIVVY_ENOMEM;
     dv_plan_follows(a->next, previous, party, DV_PLAN_CREATE);
@@ -272,7 +272,7 @@ static void complete_header(dv_plan_writer *a) {
 static int write_texts(dv_plan_writer *a) {
     const dv_plan_memory *memory = a->config.memory;
     assert(a->epoch[0] != '\0' && a->chunks_sent == 0);
-    bool builds_on = memory->standing == DV_PLAN_GOOD;
+    bool builds_on = dv_plan_memory_is_whole(memory);
     int error = dv_plan_draft_make(&a->draft, a->next, builds_on ? memory->plan : NULL,
                                    builds_on ? &memory->root : NULL, a->config.sizes);
     if (error == 0 && may_tell_past(a)) error = dv_plan_history_next(&a->past, memory, a->next, a->config.handed);

@@ -286,10 +286,10 @@ static void check_moves(sim_world *w, const sim_plan_version *before, const sim_
     w->coverage->plan_meetings[SIM_MET_LEAST]++;
 }
 
-/* D20: a plan that changes nothing is not written. */
+/* D20: a plan that changes nothing is not written, unless somebody has deleted nodes of the one before (D23). */
 static void check_need(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
-    if (before && before->plan && !before->now_broken && before->plan->header.generation > 0 &&
-        sim_plans_equal(before->plan, v->plan))
+    if (before && before->plan && !before->now_broken && sim_plan_child_of(truth_of(w), before->header.epoch) &&
+        before->plan->header.generation > 0 && sim_plans_equal(before->plan, v->plan))
         sim_violate(w, "D20", "generation %llu was written, and says what was there",
                     (unsigned long long)v->plan->header.generation);
 }

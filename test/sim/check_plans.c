@@ -5,6 +5,7 @@
 
 #include "handovers.h"
 #include "operator.h"
+#include "plan/draft.h"
 #include "znode/path.h"
 
 static const dv_follower *follower_of(const sim_member *m) {
@@ -279,6 +280,23 @@ static const dv_plan *plan_there(const sim_world *w, const sim_plan_version *v) 
     return NULL;
 }
 
+/* D23: who comes can read it, since members write it again within a minute. Excused: a lack that other children make
+ * up for in number. */
+static bool can_be_read(const sim_world *w, const sim_plan_version *v) {
+    struct sim_plans_truth *t = w->plans_truth;
+    dv_plan *plan;
+    dv_plan_root root;
+    dv_plan_fault fault;
+    if (!t->chunks_spoiled || sim_plan_read(t, v->text, v->bytes, &plan, &fault) == 0) {
+        if (t->chunks_spoiled) dv_plan_free(plan);
+        return true;
+    }
+    if (dv_plan_root_parse(&root, v->text, v->bytes, NULL) != 0) return false;
+    size_t named = dv_plan_root_chunk_count(&root) + 1;
+    dv_plan_root_clear(&root);
+    return t->child_count >= named;
+}
+
 /* Excused: what a member would write that knows wishes or loads of before a root without them (D48). It writes them
  * with whatever comes next (D36). */
 static bool nobody_writes(const sim_world *w, const dv_plan *plan, char *text, size_t bytes) {
@@ -294,6 +312,10 @@ bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes) {
     snprintf(what, 8, "L1");
     if (!plan) {
         snprintf(text, bytes, "all follow plans, and %s", v ? "what stands there is none" : "there is none");
+        return false;
+    }
+    if (!can_be_read(w, v)) {
+        snprintf(text, bytes, "somebody has deleted chunks of the plan that stands there");
         return false;
     }
     for (size_t k = 0; k < plan->member_count; k++) {

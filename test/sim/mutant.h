@@ -118,6 +118,7 @@
     X(plan_read_torn, "what changed last is applied to whatever is remembered, and its sum not looked at")         \
     X(plan_missing_is_broken, "a missing chunk makes a plan broken without another look at the root")              \
     X(plan_forgotten, "when the root goes, what it said is forgotten")                                             \
+    X(plan_lack_unseen, "that somebody deleted a chunk of the plan is seen by those alone who cannot read it")     \
     X(plan_verdict_stays, "that nothing is to be written for a party holds for later plans, too")                  \
     X(plan_newer_concluded, "a later release's plan that comes during an attempt is taken for good")               \
     X(plan_without_lock, "a member has acquired what the plan gives it, whether it holds the locks or not")        \

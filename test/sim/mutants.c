@@ -213,6 +213,7 @@ static const struct {
     [DV_MUTANT_plan_read_torn] = {18, 0.8, SIM_OF_PLANS, "D22"},
     [DV_MUTANT_plan_missing_is_broken] = {18, 6.9, SIM_OF_PLANS, "D23"},
     [DV_MUTANT_plan_forgotten] = {6, 0.1, SIM_OF_PLANS, "D21"},
+    [DV_MUTANT_plan_lack_unseen] = {336, 33.3, SIM_OF_PLANS, "L1"},
     [DV_MUTANT_plan_verdict_stays] = {6, 2.9, SIM_OF_PLANS, "L1"},
     [DV_MUTANT_plan_newer_concluded] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_plan_without_lock] = {1, 0.1, SIM_OF_PLANS, "D34"},

@@ -164,7 +164,7 @@ void sim_admin_delete_plan(sim_world *w, bool again) {
     }
     ask(w, DV_DELETE, SIM_PLAN_PATH, "", 0);
     if (again && v->plan && t->root_version < SETS_MAX) make_plan_again(w, v, t->root_version);
-    w->plans_truth->spoiled_at = w->now_ms;
+    w->plans_truth->spoiled_at = w->foreign_at = w->now_ms;
     w->plans_truth->chunks_spoiled |= t->child_count > 1;
 }
 
@@ -198,6 +198,7 @@ void sim_admin_spoil_plan(sim_world *w, const sim_event *e) {
     }
     if (e->b % 4 == 0) {
         t->chunks_spoiled = true;
+        w->foreign_at = w->now_ms;
         delete_chunk(w, e->c);
         return;
     }
@@ -227,7 +228,7 @@ void sim_admin_restore_plan(sim_world *w, const sim_event *e) {
     const sim_plan_version *v = &t->versions[e->b % t->count];
     const char *at = v->bytes ? memmem(v->text, v->bytes, key, sizeof key - 1) : NULL;
     if (!v->plan || !at) return;
-    w->plans_truth->spoiled_at = w->now_ms;
+    w->plans_truth->spoiled_at = w->foreign_at = w->now_ms;
     w->plans_truth->chunks_spoiled = true; /* Its chunks may have been collected. */
     sim_trace(w, "somebody restores generation %llu", (unsigned long long)v->plan->header.generation);
     if (e->c % 2) {

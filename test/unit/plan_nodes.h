@@ -79,6 +79,17 @@ static inline size_t under_way(void) {
     return count;
 }
 
+/* The epoch child always stands there, beside the chunks. */
+static inline int32_t count_children(const char *path) {
+    int32_t count = strcmp(path, ROOT) == 0 ? 1 : 0;
+    for (size_t i = 0; i < nodes.count; i++) {
+        const char *rest =
+            strncmp(nodes.nodes[i].path, path, strlen(path)) == 0 ? nodes.nodes[i].path + strlen(path) : "";
+        count += *rest == '/';
+    }
+    return count;
+}
+
 /* The oldest read is answered; false when there is none. */
 static inline bool serve(void) {
     const dv_fake_request *q = dv_fake_oldest(nodes.fake);
@@ -94,6 +105,7 @@ static inline bool serve(void) {
     dv_stat stat;
     if (node) {
         stat = node->stat;
+        stat.children = count_children(node->path);
         copy = malloc(node->bytes);
         if (node->bytes) memcpy(copy, node->data, node->bytes);
         reply = (dv_reply){.stat = &stat, .data = is_get ? copy : NULL, .data_bytes = is_get ? node->bytes : 0};

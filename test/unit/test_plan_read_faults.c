@@ -28,6 +28,31 @@ TEST(test_reconnect) {
     dv_plan_free(plan);
 }
 
+/* D23: somebody has deleted a chunk of the plan that is followed. The number of children tells, once. */
+TEST(test_chunk_deleted) {
+    dv_plan *plan = write_in_chunks(50);
+    start_reader(NULL);
+    serve_all();
+    assert_true(dv_plan_memory_is_whole(&heard.memory));
+    char path[128];
+    snprintf(path, sizeof path, ROOT "/%s", writer.root.base.chunks[0].name);
+    put_away(path);
+    for (int audits = 0; audits < 2; audits++) {
+        dv_fake_session(nodes.fake, DIVVY_SUSPENDED);
+        dv_fake_session(nodes.fake, DIVVY_CONNECTED);
+        assert_int_equal(serve_all(), 1);
+        assert_int_equal(heard.changed, 2);
+        assert_false(dv_plan_memory_is_whole(&heard.memory));
+        assert_int_equal(heard.memory.standing, DV_PLAN_GOOD);
+    }
+    writer.chunk_bytes = 0;
+    write_base(plan); /* Somebody has written it again. */
+    serve_all();
+    assert_true(dv_plan_memory_is_whole(&heard.memory));
+    assert_follows();
+    dv_plan_free(plan);
+}
+
 /* Wherever the connection breaks, the plan is read in the end. */
 TEST(test_disconnect_anywhere) {
     dv_plan *plan = write_in_chunks(50);
