@@ -22,6 +22,7 @@ typedef struct {
     dv_timer audit_timer;
     char *first; /* the path of the one that is being read */
     bool reading;
+    bool look_again; /* the watch fired while it was */
 
     bool known;        /* it was found out who leads: */
     dv_leader *leader; /* NULL: nobody */

@@ -104,11 +104,13 @@ static void take(divvy_election *e, dv_leader *leader, int error, int64_t now) {
 static bool take_answer(divvy_election *e, int error) {
     divvy_client *client = e->object.client;
     bool counts = e->view.follows, unknown = dv_outcome_unknown(error) || dv_session_over(error);
+    bool is_late = counts && !unknown && e->view.look_again;
     assert(e->view.reading);
-    e->view.reading = false;
+    e->view.reading = e->view.look_again = false;
     if (counts && unknown && dv_client_connected(client)) dv_client_again(client); /* Else the next connection reads. */
     dv_object_unref(&e->object);
-    return counts && !unknown;
+    if (is_late) look(e, false);
+    return counts && !unknown && !is_late;
 }
 
 static void sent(divvy_election *e, int error) {
@@ -171,9 +173,12 @@ static void look(divvy_election *e, bool watch_children) {
     sent(e, dv_znode_children(znode, e->directory, watch_children ? &v->watch : NULL, on_list, e));
 }
 
+/* It may fire before the answer to the read that armed it is taken (znode.h, rule 4). */
 static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     (void)kind, (void)now;
-    look(DV_CONTAINER(watch, divvy_election, view.watch), false);
+    divvy_election *e = DV_CONTAINER(watch, divvy_election, view.watch);
+    if (e->view.reading) e->view.look_again = true;
+    else look(e, false);
 }
 
 static void on_audit(dv_timer *timer, int64_t now) {

@@ -82,6 +82,7 @@
     X(yield_keeps_place, "a candidate that yields to a preferred one leaves its place behind")                     \
     X(leader_gone_unseen, "a leader that goes before it was read counts as nobody")                                \
     X(leader_watch_lost, "who leads is not looked for on a new connection")                                        \
+    X(leader_event_lost, "who leads is not looked for when that changed before the answer came")                   \
     X(request_stays, "a request to step down outlives the leader that was asked")                                  \
     X(lost_leader_stays, "a leader that is lost is not told so, and stands again")                                 \
     X(timeout_leaves_place, "an acquire of a lock that times out leaves its place behind")                         \

@@ -266,6 +266,7 @@ static const struct {
     [DV_MUTANT_preference_ignored] = {3, 0.1, SIM_OF_ELECTIONS, "S20"},
     [DV_MUTANT_yield_keeps_place] = {3, 0.1, SIM_OF_ELECTIONS, "L1"},
     [DV_MUTANT_leader_gone_unseen] = {4, 0.1, SIM_OF_ELECTIONS, "L1"},
+    [DV_MUTANT_leader_event_lost] = {253662935, 60.0, SIM_OF_ELECTIONS, "L1"},
     [DV_MUTANT_leader_watch_lost] = {1, 0.1, SIM_OF_ELECTIONS, "L1"},
     [DV_MUTANT_request_stays] = {3, 0.1, SIM_OF_ELECTIONS, "L6"},
     [DV_MUTANT_lost_leader_stays] = {2, 0.1, SIM_OF_ELECTIONS, "S8"},
