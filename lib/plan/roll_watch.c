@@ -35,6 +35,7 @@ struct dv_roll_watch {
     bool was_large;       /* the party that settled before */
     dv_watch watch;       /* of the roll */
     bool is_reading, is_taking;
+    bool is_late;  /* the roll changed before the answer about it was taken */
     int64_t mzxid; /* of what was read last; -1: nothing */
     dv_roll_pen pen;
 };
@@ -176,11 +177,13 @@ static void take(dv_roll_watch *w, const dv_reply *reply, int64_t now) {
 static void on_read(void *context, const dv_reply *reply, int64_t now) {
     dv_roll_watch *w = context;
     assert(w->is_reading && w->under_way > 0);
-    w->is_reading = false;
+    bool is_late = w->is_late;
+    w->is_reading = w->is_late = false;
     if (is_over(w) || !can_listen(w)) dv_znode_unwatch(w->client->znode, &w->watch);
     else if (reply->error == 0) take(w, reply, now);
     else if (dv_outcome_unknown(reply->error)) w->mzxid = -1;
     else list(w, now); /* It finds out what is wrong. */
+    if (is_late && !is_over(w) && can_listen(w)) read_roll(w);
     w->under_way--;
     end_if_idle(w, now);
 }
@@ -188,7 +191,8 @@ static void on_read(void *context, const dv_reply *reply, int64_t now) {
 static void on_changed(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     dv_roll_watch *w = DV_CONTAINER(watch, dv_roll_watch, watch);
     (void)kind, (void)now;
-    if (!is_over(w) && can_listen(w)) read_roll(w);
+    if (w->is_reading) w->is_late = true;
+    else if (!is_over(w) && can_listen(w)) read_roll(w);
 }
 
 static void read_roll(dv_roll_watch *w) {

@@ -89,6 +89,18 @@ TEST_IN(test_cost, set_up, tear_down) {
     assert_pending("");
 }
 
+/* A roll that changes once more before the answer about it is taken is read again (znode.h, rule 4). */
+TEST_IN(test_roll_changes_while_read, set_up, tear_down) {
+    listen_first('b', "abcd");
+    roll_changes();
+    assert_true(dv_fake_fire(fake, PARTY, DV_WATCH_CHANGED, false));
+    answer_roll("abcd", 10, "abde", 30, 0, 30, 31);
+    assert_string_equal(told.names, "abde");
+    assert_pending("get! " PARTY);
+    answer_roll("abde", 30, "abe", 40, 0, 40, 41);
+    assert_string_equal(told.names, "abe");
+}
+
 /* A member that becomes a lookout lists. */
 TEST_IN(test_roll_becomes_lookout, set_up, tear_down) {
     listen_first('b', "abcde");
