@@ -14,6 +14,7 @@ import signal
 import sys
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NotEmptyError
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
 from browser_harness import Browser
@@ -105,7 +106,16 @@ class Hour:
         if self.served:
             self.served.end()
         Setting.zookeeper.set_acls(CLOSED, OPEN_ACL_UNSAFE)
-        Setting.zookeeper.delete(ROOT, recursive=True)
+        wait_for(self.is_deleted, "what stands below %s goes" % ROOT)
+
+    @staticmethod
+    def is_deleted():
+        """Deletes the pool. What a member had sent when it was killed may arrive in between."""
+        try:
+            Setting.zookeeper.delete(ROOT, recursive=True)
+        except NotEmptyError:
+            return False
+        return True
 
 
 def take(hour, name, look):

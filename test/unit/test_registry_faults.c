@@ -22,12 +22,14 @@ enum { SCHEDULES = 60, FRESH = 20, HOSTILE = 10000 };
 typedef struct {
     char path[128], host[32];
     int64_t mtime_ms;
-    bool there, new; /* not set since it was created */
+    bool there;
+    int32_t version, former_version; /* of the node; of the one that stood there before, when that went, or -1 */
 } service;
 
 typedef struct {
     int64_t zxid, age_ms;
-    service *of; /* NULL: none */
+    service *of;         /* NULL: none */
+    bool is_like_former; /* the node before had the same version once */
 } deletion;
 
 /* When each write was stamped, by its attempt: of the last ones. */
@@ -66,6 +68,7 @@ static service *find(const char *path) {
     }
     CLAIM(service_count < SERVICES_MOST, "too many services");
     snprintf(services[service_count].path, sizeof services->path, "%s", path);
+    services[service_count].former_version = -1;
     return &services[service_count++];
 }
 
@@ -75,9 +78,9 @@ static bool is_unique(const service *s) {
 
 /* A deletion that nothing took the place of, in the same transaction: a purge, of what was older than its ttl. */
 static void judge_deletion(void) {
-    /* An entry that a heartbeat has just put in the place of a stale one may go with it: its next heartbeat puts it
-     * back. */
-    bool may_go = last_deletion.of && last_deletion.of->new && !is_unique(last_deletion.of);
+    /* V14: an entry that heartbeats have put in the place of a stale one may go with it, if its version is one that the
+     * stale one had; its next heartbeat puts it back. */
+    bool may_go = last_deletion.of && last_deletion.is_like_former && !is_unique(last_deletion.of);
     if (last_deletion.of && !retiring && !may_go) {
         CLAIM(last_deletion.age_ms > TTL_S * 1000, "%s was deleted at an age of %lld ms", last_deletion.of->path,
               (long long)last_deletion.age_ms);
@@ -116,7 +119,9 @@ static void on_transaction(const divvy_testing_transaction *t, void *user) {
         s->there = false;
         expiries += t->expired != 0;
         int64_t age_ms = divvy_testing_wall_clock_ms(mem) - s->mtime_ms;
-        if (!t->expired) last_deletion = (deletion){t->zxid, age_ms, s};
+        bool is_like_former = s->version <= s->former_version;
+        if (!t->expired) last_deletion = (deletion){t->zxid, age_ms, s, is_like_former};
+        s->former_version = s->version;
         return;
     }
     const dv_mem_node *node = dv_mem_path_find(mem, t->path)->places[mem->truth_server].node;
@@ -128,7 +133,7 @@ static void on_transaction(const divvy_testing_transaction *t, void *user) {
     snprintf(stamps[stamp_count % STAMPS].attempt, sizeof stamps->attempt, "%s", text_of(entry, "attempt"));
     stamps[stamp_count++ % STAMPS].mtime_ms = node->mtime_ms;
     s->there = true;
-    s->new = t->kind == DIVVY_TESTING_CREATE;
+    s->version = node->version;
     cJSON_Delete(entry);
 }
 
@@ -163,7 +168,7 @@ static void begin(uint64_t with) {
     seed = random_state = with;
     service_count = 0;
     stamp_count = 0;
-    last_deletion = (deletion){0, 0, NULL};
+    last_deletion = (deletion){.of = NULL};
     retiring = false;
     memset(services, 0, sizeof services);
     memset(users, 0, sizeof users);
