@@ -1,0 +1,376 @@
+// A search of the rules of a lock's queue: test/model/rules/queue.h. SPDX-License-Identifier: Apache-2.0
+//
+//   queue                   the rules, then each broken variant, with one fault: the test model.queue
+//   queue --rules           the rules alone
+//   queue --long            the rules alone, with two faults: some seconds, half a gigabyte
+//   queue --list            the variants
+//   queue --variant NAME    one of them, with the way to its fault
+//
+// Three clients take one place each: two writers and a reader. A client holds once, and then leaves. Where it learns
+// that its place is gone, it takes another. Faults happen at any time. A connection breaks, and nothing that is under
+// way gets an answer. A session ends. Somebody else deletes a place. A request whose answer is lost may have been
+// carried out, may be carried out later, or never.
+//
+// The search visits every order of steps. It claims:
+//
+//  1. No two clients hold that exclude each other. No client holds behind a place that blocks it. A place that
+//     somebody else has deleted is excused.
+//  2. A release wakes one writer at most (Q4).
+//  3. Each client ends, and leaves nothing (Q6).
+//
+// A client does in its turn all that it can, as the library does. Left out: the clock, for a session ends only when
+// nothing of it is held (C5); directories that come and go (K2); the preferences of candidates.
+#include <cstdio>
+#include <type_traits>
+#include <vector>
+
+#include "rules/queue.h"
+#include "seen.h"
+
+using namespace queue;
+
+namespace {
+
+struct State {
+    World w;
+    uint8_t faults, may_break, may_end, may_delete, held[CLIENTS], places[CLIENTS], unused[2];
+};
+static_assert(std::has_unique_object_representations_v<State>, "equal states have equal bytes");
+
+const Mode MODES[CLIENTS] = {WRITER, READER, WRITER};
+bool is_long;
+
+struct Way {
+    Kind kind;
+    uint8_t who, broken;
+};
+
+struct Next {
+    State state;
+    Way way;
+    bool fair; // happens sooner or later
+};
+
+bool asks(const World &w, unsigned who, Kind kind) {
+    for (unsigned i = 0; i < ASKED; i++)
+        if (w.asked[who][i] == kind + 1) return true;
+    return false;
+}
+
+// Returns whether a list brings the place on.
+bool wants_list(const World &w, unsigned p) {
+    unsigned who = w.owner[p];
+    if (asks(w, who, ASK_LIST) || asks(w, who, ASK_WATCH)) return false;
+    if (w.stage[p] == THERE) return !w.listed[p];
+    return w.stage[p] == UNSURE && (w.settled[p] || is("no_barrier"));
+}
+
+// ---- what is forgotten: equal futures are to have equal bytes ----
+
+bool is_referred_to(const World &w, unsigned p) {
+    for (unsigned who = 0; who < CLIENTS; who++)
+        for (unsigned i = 0; i < ASKED; i++)
+            if (w.asked[who][i] && w.asked[who][i] != ASK_LIST + 1 && w.asked_place[who][i] == p) return true;
+    for (unsigned q = 0; q < PLACES; q++)
+        if (w.before[q] == p + 1 || w.watched[q] == p + 1) return true;
+    return false;
+}
+
+void copy_place(World &to, unsigned p, const World &from, unsigned q) {
+    to.number[p] = from.number[q], to.created[p] = from.created[q], to.deleted[p] = from.deleted[q];
+    to.before[p] = from.before[q], to.watched[p] = from.watched[q], to.stage[p] = from.stage[q];
+    to.owner[p] = from.owner[q], to.mode[p] = from.mode[q], to.pending[p] = from.pending[q];
+    to.going[p] = from.going[q], to.settled[p] = from.settled[q], to.listed[p] = from.listed[q];
+    to.foreign[p] = from.foreign[q];
+}
+
+// A client that knows of no place yet reads nothing older than its own create, which is still to come.
+unsigned oldest_seen(World &w) {
+    unsigned oldest = w.version;
+    for (unsigned who = 0; who < CLIENTS; who++) {
+        bool reads = false;
+        for (unsigned p = 0; p < PLACES; p++)
+            reads = reads || (w.owner[p] == who && w.stage[p] > MAKING && w.stage[p] < GONE);
+        if (!reads) w.seen[who] = w.version;
+        if (w.seen[who] < oldest) oldest = w.seen[who];
+    }
+    return oldest;
+}
+
+// The oldest counts as 1.
+uint16_t since(unsigned version, unsigned oldest) {
+    return static_cast<uint16_t>(version > oldest ? version - oldest + 1 : 1);
+}
+
+uint16_t moved(const unsigned *to, unsigned place) {
+    return static_cast<uint16_t>(place && place <= PLACES ? to[place - 1] + 1 : place);
+}
+
+// Puts places into one order.
+void sort_places(World &w) {
+    unsigned to[PLACES];
+    World old = w;
+    for (unsigned p = 0; p < PLACES; p++) {
+        to[p] = 0;
+        for (unsigned q = 0; q < PLACES; q++) {
+            unsigned one = w.stage[q] == UNUSED ? 1000 : w.owner[q] * 100 + w.number[q] * 10u;
+            unsigned other = w.stage[p] == UNUSED ? 1000 : w.owner[p] * 100 + w.number[p] * 10u;
+            to[p] += one < other || (one == other && q < p);
+        }
+    }
+    for (unsigned p = 0; p < PLACES; p++) {
+        World one = old;
+        one.before[p] = moved(to, old.before[p]);
+        one.watched[p] = moved(to, old.watched[p]);
+        copy_place(w, to[p], one, p);
+    }
+    for (unsigned who = 0; who < CLIENTS; who++)
+        for (unsigned i = 0; i < ASKED; i++)
+            if (w.asked[who][i] && w.asked[who][i] != ASK_LIST + 1 && w.asked[who][i] != ASK_BARRIER + 1)
+                w.asked_place[who][i] = static_cast<uint16_t>(to[old.asked_place[who][i]]);
+}
+
+// Takes out what is over, counts versions from the oldest that a client may read, and ranks numbers.
+void forget(World &w) {
+    unsigned oldest = oldest_seen(w);
+    World none;
+    memset(&none, 0, sizeof none);
+    for (unsigned p = 0; p < PLACES; p++) {
+        if (w.stage[p] != THERE) w.listed[p] = 0, w.before[p] = 0;
+        if (w.stage[p] != UNSURE) w.settled[p] = 0;
+        if (w.stage[p] >= LEAVING) w.foreign[p] = 0;
+        if (!stands(w, p)) w.going[p] = 0;
+    }
+    for (unsigned p = 0; p < PLACES; p++) {
+        bool over = w.stage[p] == GONE && !w.pending[p] && !stands(w, p) && w.deleted[p] <= oldest;
+        if (over && !is_referred_to(w, p)) copy_place(w, p, none, 0);
+    }
+    for (unsigned who = 0; who < CLIENTS; who++) {
+        for (unsigned i = 0; i < ASKED; i++)
+            if (w.asked[who][i] == ASK_LIST + 1 || w.asked[who][i] == ASK_BARRIER + 1) w.asked_place[who][i] = 0;
+        w.seen[who] = since(w.seen[who], oldest);
+    }
+    uint32_t rank[PLACES] = {}, count = 0;
+    for (unsigned p = 0; p < PLACES; p++) {
+        for (unsigned q = 0; w.number[p] && q < PLACES; q++) rank[p] += w.number[q] && w.number[q] <= w.number[p];
+        count += w.number[p] != 0;
+        if (w.created[p]) w.created[p] = since(w.created[p], oldest);
+        if (w.deleted[p]) w.deleted[p] = since(w.deleted[p], oldest);
+    }
+    memcpy(w.number, rank, sizeof rank);
+    w.version = since(w.version, oldest);
+    w.last_number = count;
+    w.numbered = count > 0;
+    sort_places(w);
+}
+
+class Steps {
+  public:
+    std::vector<Next> all;
+
+    explicit Steps(const State &state) : from(state) {}
+
+    void find() {
+        for (unsigned p = 0; p < PLACES && all.empty(); p++)
+            if (from.w.stage[p] != UNUSED) at_once(from.w.owner[p], p);
+        if (!all.empty()) return;
+        for (unsigned who = 0; who < CLIENTS; who++) {
+            sessions(who);
+            for (unsigned p = 0; p < PLACES; p++)
+                if (from.w.stage[p] != UNUSED && from.w.owner[p] == who) place(who, p);
+            if (from.w.asked[who][0]) answers(who);
+        }
+        create();
+    }
+
+  private:
+    const State &from;
+
+    static Step step(Kind kind, unsigned who, unsigned place) {
+        Step s = {};
+        s.kind = kind;
+        s.who = who;
+        s.place = place;
+        return s;
+    }
+    // Tries the step. The rules are asked.
+    State *attempt(const Step &s, bool fair) {
+        Next n{from, {s.kind, static_cast<uint8_t>(s.who), 0}, fair};
+        if (apply(n.state.w, s)) return nullptr;
+        all.push_back(n);
+        return &all.back().state;
+    }
+    bool fault(uint8_t kind) const {
+        return from.faults && kind;
+    }
+
+    // A client takes its place, and another one where that is gone, and has not been held.
+    void create() {
+        unsigned unused = 0;
+        while (unused < PLACES && from.w.stage[unused] != UNUSED) unused++;
+        for (unsigned who = 0; who < CLIENTS && unused < PLACES; who++) {
+            bool has = from.held[who];
+            for (unsigned p = 0; p < PLACES; p++)
+                has = has || (from.w.stage[p] != UNUSED && from.w.stage[p] != GONE && from.w.owner[p] == who);
+            Step s = step(ASK_CREATE, who, unused);
+            s.mode = MODES[who];
+            has = has || (who == 2 && !from.places[0]); // the two writers are alike
+            if (State *n = has ? nullptr : attempt(s, from.places[who] > 0)) n->places[who] = 1;
+        }
+    }
+    void place(unsigned who, unsigned p) {
+        const World &w = from.w;
+        Step commit = step(COMMIT_CREATE, who, p);
+        commit.number = w.last_number + 1;
+        bool lost = !is_asked(w, who, ASK_CREATE, p);
+        attempt(commit, !lost);
+        if (w.going[p]) attempt(step(COMMIT_DELETE, who, p), is_asked(w, who, ASK_DELETE, p));
+        if (fault(from.may_delete) && stands(w, p)) {
+            if (State *n = attempt(step(COMMIT_FOREIGN_DELETE, who, p), false)) n->faults--, n->may_delete--;
+        }
+        if (w.watched[p]) attempt(step(WOKEN, who, p), true);
+        if (w.stage[p] == HELD) attempt(step(LEAVE, who, p), true);
+    }
+    // What a client does in the turn in which it can.
+    void at_once(unsigned who, unsigned p) {
+        const World &w = from.w;
+        bool opens = w.stage[p] == MAKING && !asks(w, who, ASK_LIST); // Q1: the list goes right behind the create
+        bool waits = w.stage[p] == THERE && w.listed[p] && w.before[p] && !w.watched[p];
+        bool leaves = w.stage[p] == LEAVING || (w.stage[p] == HELD && is("deletes_while_held"));
+        if (wants_list(w, p) || opens) attempt(step(ASK_LIST, who, p), true);
+        if (w.stage[p] == UNSURE && !w.settled[p] && !asks(w, who, ASK_BARRIER))
+            attempt(step(ASK_BARRIER, who, p), true);
+        if (waits && !asks(w, who, ASK_WATCH)) attempt(step(ASK_WATCH, who, w.before[p] - 1u), true);
+        if (w.stage[p] == THERE) {
+            if (State *n = attempt(step(HOLD, who, p), true)) n->held[who] = 1;
+        }
+        if (leaves && !asks(w, who, ASK_DELETE)) attempt(step(ASK_DELETE, who, p), true);
+    }
+    void answers(unsigned who) {
+        static const Kind answered[] = {TAKE_CREATE, TAKE_LIST, TAKE_WATCH, TAKE_DELETE, TAKE_BARRIER};
+        const World &w = from.w;
+        Step s = step(answered[w.asked[who][0] - 1 - ASK_CREATE], who, w.asked_place[who][0]);
+        s.number = w.number[s.place];
+        if (s.kind == TAKE_LIST) {
+            for (unsigned v = w.seen[who]; v <= w.version; v++) {
+                s.list = list_at(w, v);
+                attempt(s, true);
+            }
+        } else {
+            attempt(s, true);
+        }
+        if (s.kind == TAKE_WATCH || s.kind == TAKE_DELETE) {
+            s.answer = NO_NODE;
+            attempt(s, true);
+        }
+        if (fault(from.may_break)) break_connection(who);
+    }
+    bool lose_all(World &w, unsigned who) const {
+        static const Kind answered[] = {TAKE_CREATE, TAKE_LIST, TAKE_WATCH, TAKE_DELETE, TAKE_BARRIER};
+        while (w.asked[who][0]) {
+            Step s = step(answered[w.asked[who][0] - 1 - ASK_CREATE], who, w.asked_place[who][0]);
+            s.answer = LOST;
+            if (apply(w, s)) return false;
+        }
+        return true;
+    }
+    void break_connection(unsigned who) {
+        Next n{from, {KINDS, static_cast<uint8_t>(who), 1}, false};
+        n.state.faults--;
+        n.state.may_break--;
+        if (lose_all(n.state.w, who)) all.push_back(n);
+    }
+    // The client has a new one at once. Its places of before are gone.
+    void sessions(unsigned who) {
+        if (!from.w.alive[who] || !fault(from.may_end)) return;
+        Next n{from, {END_SESSION, static_cast<uint8_t>(who), 0}, false};
+        n.state.faults--;
+        n.state.may_end--;
+        World &w = n.state.w;
+        for (unsigned p = 0; p < PLACES; p++) {
+            bool his = w.stage[p] != UNUSED && w.owner[p] == who && stands(w, p);
+            if (his && apply(w, step(COMMIT_EXPIRED_DELETE, who, p))) return;
+        }
+        if (apply(w, step(END_SESSION, who, 0)) || !lose_all(w, who) || apply(w, step(BEGIN_SESSION, who, 0))) return;
+        all.push_back(n);
+    }
+};
+
+// Returns what must not be at rest, or NULL.
+const char *rests_badly(const World &w) {
+    for (unsigned p = 0; p < PLACES; p++) {
+        if (w.stage[p] == UNUSED) continue;
+        if (stands(w, p)) return w.stage[p] == GONE ? "a place is left behind" : "a client waits for ever";
+        if (w.stage[p] != GONE) return "a client waits for ever for a place that is not there";
+    }
+    return nullptr;
+}
+
+struct Search : Seen<State, Way> {
+    // Returns what is wrong, and where; or NULL when all states were visited.
+    const char *run(uint32_t *at) {
+        State s;
+        memset(&s, 0, sizeof s);
+        s.faults = s.may_break = s.may_end = s.may_delete = is_long ? 2 : 1;
+        for (unsigned who = 0; who < CLIENTS; who++) s.w.alive[who] = 1;
+        add(s, 0, Way{});
+        for (uint32_t i = 0; i < all.size(); i++) {
+            State from = all[i].world;
+            Steps steps(from);
+            steps.find();
+            bool rests = true;
+            for (const Next &n : steps.all) {
+                rests = rests && !n.fair;
+                const char *what = wrong(n.state.w);
+                State next = n.state;
+                forget(next.w);
+                if (!next.faults) next.may_break = next.may_end = next.may_delete = 0;
+                add(next, i, n.way);
+                *at = static_cast<uint32_t>(all.size() - 1);
+                if (what) return what;
+            }
+            *at = i;
+            const char *what = rests ? rests_badly(from.w) : nullptr;
+            if (what) return what;
+        }
+        return nullptr;
+    }
+    void tell_way(uint32_t at) const {
+        std::vector<uint32_t> way = way_to(at);
+        for (; !way.empty(); way.pop_back()) {
+            const Way &step = all[way.back()].way;
+            const char *what = step.broken ? "THE CONNECTION BREAKS" : names[step.kind];
+            printf("    client %u: %s\n", step.who, what);
+        }
+    }
+};
+
+// Returns whether the search ended as it has to.
+bool search(const Variant *broken, bool told) {
+    Search s;
+    uint32_t at = 0;
+    variant = broken ? broken->name : "";
+    const char *wrong = s.run(&at);
+    printf("%-20s %8zu states: %s\n", broken ? broken->name : "the rules", s.all.size(),
+           wrong ? wrong : "exhausted, nothing wrong");
+    if (wrong && (told || !broken)) s.tell_way(at);
+    fflush(stdout);
+    return broken ? wrong != nullptr : wrong == nullptr;
+}
+
+} // namespace
+
+int main(int count, char **arguments) {
+    std::string option = count > 1 ? arguments[1] : "", name = count > 2 ? arguments[2] : "";
+    is_long = option == "--long";
+    bool good = true, known = option.empty() || option == "--rules" || is_long || option == "--list";
+    if (option.empty() || option == "--rules" || is_long) good = search(nullptr, true) && good;
+    for (const Variant &v : VARIANTS) {
+        if (option == "--list") printf("%-20s the client %s\n", v.name, v.what);
+        if (!option.empty() && (option != "--variant" || name != v.name)) continue;
+        known = true;
+        good = search(&v, !option.empty()) && good;
+    }
+    if (!known) fprintf(stderr, "usage: queue [--rules | --long | --list | --variant NAME]\n");
+    return known ? !good : 2;
+}

@@ -1,0 +1,475 @@
+// The rules of a lock's queue: Q1 to Q6, N6 and K1 of docs/protocol.md. SPDX-License-Identifier: Apache-2.0
+//
+// The world is one directory: the places in it as the servers have them, and what each client knows. A step is one
+// request sent, one answer taken, one commit by the leader, or one belief that begins or ends. apply() moves the world
+// by a step that the rules allow, and else says why they do not. It is meant for two uses: a search tries all steps
+// (test/model/queue.cc), and a replay tries the steps of a trace.
+//
+// A list's answer shows the queue as it was at some moment, no older than what the client has seen before. So channels
+// and servers need no state of their own.
+#ifndef DV_MODEL_RULES_QUEUE_H
+#define DV_MODEL_RULES_QUEUE_H
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+// A replay sets these before it includes the file.
+#ifndef QUEUE_PLACES
+#define QUEUE_PLACES 5
+#define QUEUE_CLIENTS 3
+#define QUEUE_ASKED 2
+#endif
+
+namespace queue {
+
+enum { PLACES = QUEUE_PLACES, CLIENTS = QUEUE_CLIENTS, ASKED = QUEUE_ASKED, NOBODY = CLIENTS };
+enum Mode : uint8_t { PLAIN, READER, WRITER };
+enum Answer : uint8_t { DONE, NO_NODE, LOST, REFUSED };
+enum Stage : uint8_t {
+    UNUSED,
+    MAKING,  // its create is under way
+    UNSURE,  // the create's answer was lost
+    THERE,   // its number is known
+    HELD,    // its owner believes that it holds
+    LEAVING, // its owner deletes it, or knows that somebody else has
+    GONE,    // its owner knows that it is not there
+};
+enum Kind : uint8_t {
+    BEGIN_SESSION,
+    ASK_CREATE, // a request is sent
+    ASK_LIST,
+    ASK_WATCH,
+    ASK_DELETE,
+    ASK_BARRIER,
+    COMMIT_CREATE, // the leader commits
+    COMMIT_DELETE,
+    COMMIT_FOREIGN_DELETE,
+    COMMIT_EXPIRED_DELETE,
+    END_SESSION,
+    TAKE_CREATE, // an answer arrives
+    TAKE_LIST,
+    TAKE_WATCH,
+    TAKE_DELETE,
+    TAKE_BARRIER,
+    WOKEN, // a watch fires
+    HOLD,  // a belief begins, or ends
+    LEAVE,
+    KINDS
+};
+inline const char *const names[KINDS] = {
+    "a session begins",
+    "a client asks for a place",
+    "a client asks for a list",
+    "a client asks for a watch",
+    "a client asks for its delete",
+    "a client asks for a barrier",
+    "the leader commits a create",
+    "the leader commits a delete",
+    "SOMEBODY ELSE DELETES A PLACE",
+    "the leader deletes a place of an ended session",
+    "A SESSION ENDS",
+    "the create's answer arrives",
+    "a list arrives",
+    "the watch's answer arrives",
+    "the delete's answer arrives",
+    "the barrier's answer arrives",
+    "a watch fires",
+    "a client holds",
+    "a client no longer holds",
+};
+
+struct Set {
+    uint8_t bytes[(PLACES + 7) / 8];
+    bool has(unsigned i) const {
+        return bytes[i / 8] >> i % 8 & 1;
+    }
+    void add(unsigned i) {
+        bytes[i / 8] = static_cast<uint8_t>(bytes[i / 8] | 1u << i % 8);
+    }
+    bool operator==(const Set &other) const {
+        return !memcmp(bytes, other.bytes, sizeof bytes);
+    }
+};
+
+// Places are known by their index, clients by theirs.
+struct World {
+    uint32_t number[PLACES], last_number;      // N6: its order is that of unsigned numbers
+    uint16_t created[PLACES], deleted[PLACES]; // the version of the queue from which on it is so; 0: not yet
+    uint16_t before[PLACES];                   // whom the last list shows right before it: 1 + index; 0: nobody
+    uint16_t watched[PLACES];                  // whose end it is woken by: 1 + index; 0: nobody's
+    uint16_t version, seen[CLIENTS];           // how many commits there were, and how many of them a client has seen
+    uint16_t asked_place[CLIENTS][ASKED];
+    uint8_t asked[CLIENTS][ASKED]; // requests under way, oldest first: 1 + Kind; 0: none
+    uint8_t stage[PLACES], owner[PLACES], mode[PLACES];
+    uint8_t pending[PLACES]; // its create may still be committed
+    uint8_t going[PLACES];   // its delete was asked for
+    uint8_t settled[PLACES]; // a barrier has passed since the create's answer was lost
+    uint8_t listed[PLACES];  // a list had it
+    uint8_t foreign[PLACES]; // somebody else has deleted it
+    uint8_t alive[CLIENTS], numbered, unused[2];
+};
+
+struct Step {
+    Kind kind;
+    unsigned who, place;
+    Answer answer;
+    Mode mode;
+    uint32_t number;
+    Set list;
+};
+
+struct Variant {
+    const char *name, *what;
+};
+inline const Variant VARIANTS[] = {
+    {"held_unseen", "holds without a list that shows its place"},
+    {"waits_for_first", "waits for the first of the queue, not for the one before it"},
+    {"watch_by_exists", "watches where nothing stands, and takes that for waiting"},
+    {"lost_is_undone", "takes a create whose answer was lost for undone"},
+    {"no_barrier", "believes a list after a lost answer without a barrier"},
+    {"lost_delete_is_done", "takes a delete whose answer was lost for done"},
+    {"reader_passes", "reads beside a writer before it"},
+    {"deletes_while_held", "deletes its place before its belief has ended"},
+};
+inline std::string variant; // the name of the broken rule; empty: none
+inline bool is(const char *name) {
+    return variant == name;
+}
+
+// ---- what is so ----
+
+inline bool stands(const World &w, unsigned p) {
+    return w.created[p] && !w.deleted[p];
+}
+
+inline bool stood_at(const World &w, unsigned p, unsigned version) {
+    return w.created[p] && w.created[p] <= version && (!w.deleted[p] || version < w.deleted[p]);
+}
+
+inline Set list_at(const World &w, unsigned version) {
+    Set list = {};
+    for (unsigned p = 0; p < PLACES; p++)
+        if (stood_at(w, p, version)) list.add(p);
+    return list;
+}
+
+// K1, Q3: a writer waits for all before it, the others for those that do not read.
+inline bool blocks(const World &w, unsigned other, unsigned p) {
+    if (is("reader_passes") && w.mode[p] == READER) return false;
+    return other != p && (w.mode[p] == WRITER || w.mode[other] != READER) && w.number[other] < w.number[p];
+}
+
+inline bool is_asked(const World &w, unsigned who, Kind kind, unsigned place) {
+    for (unsigned i = 0; i < ASKED; i++)
+        if (w.asked[who][i] == kind + 1 && w.asked_place[who][i] == place) return true;
+    return false;
+}
+
+// Returns 1 + the index of the last one that blocks the place, or 0.
+inline uint16_t nearest(const World &w, const Set &list, unsigned p) {
+    unsigned found = 0;
+    for (unsigned q = 0; q < PLACES; q++) {
+        if (!list.has(q) || !blocks(w, q, p)) continue;
+        bool later = found && w.number[q] > w.number[found - 1];
+        if (!found || later != is("waits_for_first")) found = q + 1;
+    }
+    return static_cast<uint16_t>(found);
+}
+
+inline bool excluded(const World &w, unsigned a, unsigned b) {
+    return w.mode[a] != READER || w.mode[b] != READER;
+}
+
+// Returns what must never be so, or NULL. What somebody else has deleted is excused.
+inline const char *wrong(const World &w) {
+    for (unsigned p = 0; p < PLACES; p++) {
+        bool held = w.stage[p] == HELD && !w.foreign[p];
+        bool waits =
+            w.watched[p] && w.watched[p] <= PLACES && w.stage[p] == THERE && stands(w, p) && w.mode[p] != READER;
+        if (held && !stands(w, p)) return "a place is held that does not stand";
+        for (unsigned q = 0; (held || waits) && q < PLACES; q++) {
+            bool also = q != p && w.stage[q] == HELD && !w.foreign[q];
+            if (held && also && excluded(w, p, q)) return "two clients hold that exclude each other";
+            if (held && stands(w, q) && w.number[q] < w.number[p] && q != p && excluded(w, p, q) &&
+                (w.mode[p] != PLAIN || w.mode[q] != READER))
+                return "a client holds behind a place that blocks it";
+            bool same = waits && q > p && w.watched[q] == w.watched[p] && w.stage[q] == THERE && stands(w, q);
+            if (same && w.mode[q] != READER) return "one release wakes two waiters";
+        }
+    }
+    return nullptr;
+}
+
+// ---- requests ----
+
+inline const char *ask(World &w, const Step &s) {
+    if (!w.alive[s.who]) return "its session has ended";
+    for (unsigned i = 0; i < ASKED; i++) {
+        if (w.asked[s.who][i]) continue;
+        w.asked[s.who][i] = static_cast<uint8_t>(s.kind + 1);
+        w.asked_place[s.who][i] = static_cast<uint16_t>(s.place);
+        return nullptr;
+    }
+    return "too much is under way";
+}
+
+inline const char *ask_create(World &w, const Step &s) {
+    if (w.stage[s.place] != UNUSED) return "Q1: a name is used again";
+    if (const char *why = ask(w, s)) return why;
+    w.stage[s.place] = MAKING;
+    w.owner[s.place] = static_cast<uint8_t>(s.who);
+    w.mode[s.place] = s.mode;
+    w.pending[s.place] = 1;
+    return nullptr;
+}
+
+// Q4: some place of this client waits, and its last list has the other right before it.
+inline const char *ask_watch(World &w, const Step &s) {
+    bool waits = false;
+    for (unsigned p = 0; p < PLACES; p++)
+        waits = waits || (w.owner[p] == s.who && w.stage[p] == THERE && w.before[p] == s.place + 1);
+    return waits ? ask(w, s) : "Q4: it stands right before no place of the client's";
+}
+
+inline const char *ask_delete(World &w, const Step &s) {
+    bool knows = w.stage[s.place] == THERE || w.stage[s.place] == LEAVING;
+    knows = knows || (w.stage[s.place] == HELD && is("deletes_while_held"));
+    if (w.owner[s.place] != s.who) return "Q6: it is somebody else's place";
+    if (!knows) return w.stage[s.place] == HELD ? "Q6: it is held" : "Q6: it is not known to stand";
+    if (const char *why = ask(w, s)) return why;
+    if (w.stage[s.place] != HELD) w.stage[s.place] = LEAVING;
+    w.watched[s.place] = 0;
+    w.going[s.place] = 1;
+    return nullptr;
+}
+
+// ---- commits ----
+
+// Requests of a session are carried out in their order.
+inline bool comes_first(const World &w, unsigned who, Kind kind, unsigned place) {
+    for (unsigned i = 0; i < ASKED && w.asked[who][i]; i++) {
+        unsigned p = w.asked_place[who][i];
+        if (w.asked[who][i] == kind + 1 && p == place) return true;
+        if (w.asked[who][i] == ASK_CREATE + 1 && w.pending[p]) return false;
+        if (w.asked[who][i] == ASK_DELETE + 1 && stands(w, p)) return false;
+    }
+    return true; // its answer was lost
+}
+
+inline const char *commit_create(World &w, const Step &s) {
+    if (w.owner[s.place] < NOBODY && w.stage[s.place] != UNUSED) {
+        if (!w.pending[s.place]) return "Q1: a create comes late, or was not asked for";
+        if (!w.alive[w.owner[s.place]]) return "its session has ended";
+        if (!comes_first(w, w.owner[s.place], ASK_CREATE, s.place)) return "an earlier write is open";
+    } else {
+        if (w.stage[s.place] != UNUSED) return "a name is used again";
+        w.owner[s.place] = NOBODY;
+        w.stage[s.place] = THERE;
+        w.mode[s.place] = s.mode;
+    }
+    if (w.numbered && s.number <= w.last_number) return "N6: the number has not grown";
+    w.last_number = w.number[s.place] = s.number;
+    w.numbered = 1;
+    w.pending[s.place] = 0;
+    w.created[s.place] = ++w.version;
+    return nullptr;
+}
+
+inline const char *commit_delete(World &w, const Step &s) {
+    unsigned p = s.place, owner = w.owner[p];
+    if (!stands(w, p)) return "it does not stand";
+    if (s.kind == COMMIT_DELETE && owner < NOBODY) {
+        if (!w.going[p]) return "Q6: its delete was not asked for";
+        if (!comes_first(w, owner, ASK_DELETE, p)) return "an earlier write is open";
+    }
+    if (s.kind == COMMIT_EXPIRED_DELETE && w.stage[p] == HELD) return "C5: it is held";
+    w.foreign[p] = s.kind == COMMIT_FOREIGN_DELETE;
+    w.deleted[p] = ++w.version;
+    return nullptr;
+}
+
+inline const char *end_session(World &w, const Step &s) {
+    if (!w.alive[s.who]) return "it has ended";
+    for (unsigned p = 0; p < PLACES; p++) {
+        if (w.owner[p] != s.who || w.stage[p] == UNUSED) continue;
+        if (w.stage[p] == HELD) return "C5: a place of it is held";
+        if (stands(w, p)) return "a place of it stands";
+    }
+    for (unsigned p = 0; p < PLACES; p++) {
+        if (w.owner[p] != s.who || w.stage[p] == UNUSED) continue;
+        w.stage[p] = GONE;
+        w.pending[p] = w.going[p] = 0;
+        w.watched[p] = 0;
+    }
+    w.alive[s.who] = 0;
+    return nullptr;
+}
+
+// ---- answers ----
+
+inline void see(World &w, unsigned who, unsigned version) {
+    if (w.seen[who] < version) w.seen[who] = static_cast<uint16_t>(version);
+}
+
+// Answers come in the order of the requests.
+inline const char *take(World &w, const Step &s, Kind asked) {
+    if (w.asked[s.who][0] != asked + 1 || w.asked_place[s.who][0] != s.place) return "this was not the oldest request";
+    for (unsigned i = 0; i + 1 < ASKED; i++) {
+        w.asked[s.who][i] = w.asked[s.who][i + 1];
+        w.asked_place[s.who][i] = w.asked_place[s.who][i + 1];
+    }
+    w.asked[s.who][ASKED - 1] = 0;
+    w.asked_place[s.who][ASKED - 1] = 0;
+    return nullptr;
+}
+
+inline const char *take_create(World &w, const Step &s) {
+    if (const char *why = take(w, s, ASK_CREATE)) return why;
+    uint8_t &stage = w.stage[s.place];
+    if (s.answer == DONE) {
+        if (!w.created[s.place]) return "the answer came before the commit";
+        if (w.number[s.place] != s.number) return "N6: it is another number";
+        see(w, s.who, w.created[s.place]);
+        if (stage == MAKING) stage = THERE;
+    } else if (s.answer == LOST) {
+        if (stage == MAKING) stage = is("lost_is_undone") ? GONE : UNSURE;
+    } else {
+        if (w.created[s.place]) return "the place was made, and its owner was told that it was not";
+        w.pending[s.place] = 0;
+        stage = GONE;
+    }
+    return nullptr;
+}
+
+// What one place makes of a list. R1: after a lost answer it counts only behind a barrier.
+inline void use_list(World &w, const Set &list, unsigned p) {
+    if (list.has(p)) {
+        if (w.stage[p] == UNSURE && (w.settled[p] || is("no_barrier"))) w.stage[p] = THERE;
+        w.listed[p] = 1;
+        w.before[p] = nearest(w, list, p);
+    } else if (w.stage[p] == UNSURE) {
+        if (w.settled[p] || is("no_barrier")) w.stage[p] = GONE;
+    } else if (w.stage[p] == THERE) {
+        if (w.deleted[p]) w.stage[p] = GONE; // Q1: a list behind the create has it, unless somebody deleted it
+    }
+}
+
+inline const char *take_list(World &w, const Step &s) {
+    if (const char *why = take(w, s, ASK_LIST)) return why;
+    if (s.answer != DONE) return nullptr;
+    unsigned v = w.seen[s.who];
+    while (v <= w.version && !(list_at(w, v) == s.list)) v++;
+    if (v > w.version) return "Q1: the queue was never so since what the client has seen";
+    see(w, s.who, v);
+    for (unsigned p = 0; p < PLACES; p++) {
+        if (w.stage[p] == UNUSED || w.owner[p] != s.who) continue;
+        if (w.stage[p] == MAKING && s.list.has(p)) return "Q1: the list has a place whose create is not answered";
+        use_list(w, s.list, p);
+    }
+    return nullptr;
+}
+
+inline const char *take_watch(World &w, const Step &s) {
+    unsigned q = s.place;
+    if (const char *why = take(w, s, ASK_WATCH)) return why;
+    if (s.answer == DONE) {
+        if (!w.created[q] || (w.deleted[q] && w.deleted[q] <= w.seen[s.who])) return "Q4: the node was gone";
+        see(w, s.who, w.created[q]);
+    } else if (s.answer == NO_NODE) {
+        if (!w.deleted[q]) return "Q4: the node was there";
+        see(w, s.who, w.deleted[q]);
+    }
+    for (unsigned p = 0; p < PLACES; p++) {
+        if (w.stage[p] != THERE || w.owner[p] != s.who || w.before[p] != q + 1) continue;
+        bool in_vain = s.answer == NO_NODE && is("watch_by_exists"); // for a node that never comes
+        w.watched[p] = static_cast<uint16_t>(s.answer == DONE ? q + 1 : in_vain ? PLACES + 1 : 0);
+        if (!w.watched[p]) w.listed[p] = 0;
+    }
+    return nullptr;
+}
+
+inline const char *take_delete(World &w, const Step &s) {
+    if (const char *why = take(w, s, ASK_DELETE)) return why;
+    bool lost = s.answer == LOST && !is("lost_delete_is_done");
+    if (s.answer != LOST && !w.deleted[s.place]) return "Q6: the place stands";
+    if (s.answer != LOST) see(w, s.who, w.deleted[s.place]);
+    if (!lost && w.stage[s.place] == LEAVING) w.stage[s.place] = GONE;
+    return nullptr;
+}
+
+inline const char *take_barrier(World &w, const Step &s) {
+    if (const char *why = take(w, s, ASK_BARRIER)) return why;
+    for (unsigned p = 0; s.answer == DONE && p < PLACES; p++) {
+        if (w.owner[p] != s.who || w.stage[p] == UNUSED || is_asked(w, s.who, ASK_CREATE, p)) continue;
+        w.pending[p] = 0;
+        if (w.stage[p] != UNSURE) continue;
+        w.settled[p] = 1;
+        see(w, s.who, w.created[p]);
+    }
+    return nullptr;
+}
+
+// ---- beliefs ----
+
+inline const char *wake(World &w, const Step &s) {
+    unsigned q = w.watched[s.place];
+    if (!q) return "it has no watch";
+    if (q > PLACES || !w.deleted[q - 1]) return "Q4: the node has not gone";
+    see(w, w.owner[s.place], w.deleted[q - 1]);
+    w.watched[s.place] = 0;
+    w.listed[s.place] = 0;
+    return nullptr;
+}
+
+inline const char *hold(World &w, const Step &s) {
+    unsigned p = s.place;
+    if (w.stage[p] != THERE || w.owner[p] != s.who) return "Q3: its owner does not know that it stands";
+    bool unseen = is("held_unseen");
+    if (!w.listed[p] && !unseen) return "Q3: no list has shown it";
+    if (w.before[p] && !unseen) return "Q3: the last list has somebody before it";
+    w.stage[p] = HELD;
+    w.watched[p] = 0;
+    return nullptr;
+}
+
+inline const char *leave(World &w, const Step &s) {
+    if (w.stage[s.place] != HELD || w.owner[s.place] != s.who) return "it is not held";
+    w.stage[s.place] = LEAVING;
+    return nullptr;
+}
+
+// Makes the step. Returns NULL, or why the rules do not allow it; then the world is of no more use.
+inline const char *apply(World &w, const Step &s) {
+    switch (s.kind) {
+    case BEGIN_SESSION:
+        if (w.alive[s.who]) return "it has begun";
+        w.alive[s.who] = 1;
+        return nullptr;
+    case ASK_CREATE: return ask_create(w, s);
+    case ASK_LIST:
+    case ASK_BARRIER: return ask(w, s);
+    case ASK_WATCH: return ask_watch(w, s);
+    case ASK_DELETE: return ask_delete(w, s);
+    case COMMIT_CREATE: return commit_create(w, s);
+    case COMMIT_DELETE:
+    case COMMIT_FOREIGN_DELETE:
+    case COMMIT_EXPIRED_DELETE: return commit_delete(w, s);
+    case END_SESSION: return end_session(w, s);
+    case TAKE_CREATE: return take_create(w, s);
+    case TAKE_LIST: return take_list(w, s);
+    case TAKE_WATCH: return take_watch(w, s);
+    case TAKE_DELETE: return take_delete(w, s);
+    case TAKE_BARRIER: return take_barrier(w, s);
+    case WOKEN: return wake(w, s);
+    case HOLD: return hold(w, s);
+    case LEAVE: return leave(w, s);
+    case KINDS: break;
+    }
+    return "there is no such step";
+}
+
+} // namespace queue
+
+#endif
