@@ -125,8 +125,7 @@ class Rules {
         case GIVE_UP: return give_up(w, a);
         case RELEASE:
             if (a.stage != HOLDS) return "it holds nothing";
-            a.stage = RELEASING;
-            send(a, DELETE_LEASE);
+            a.stage = RELEASING, send(a, DELETE_LEASE);
             return nullptr;
         case LOSE: return lose(w, a);
         case GHOST: return haunt(w, a);
@@ -357,9 +356,9 @@ class Rules {
         else a.acquires++, begin(a);
     }
     void learn_fate(Actor &a, bool found) const {
-        uint8_t doubts = a.doubts;
+        bool is_place = a.doubts == CREATE;
         a.doubts = 0;
-        if (doubts == CREATE) learn_place(a, found);
+        if (is_place) learn_place(a, found);
         else learn_admission(a, found);
     }
     const char *take(Actor &a, uint8_t slot) const {
