@@ -1,7 +1,7 @@
 // A model of the semaphore's admission: rules E1 to E7 of docs/protocol.md. SPDX-License-Identifier: Apache-2.0
 //
 //   admission                   the rules, then each broken variant: the test model.admission
-//   admission --long            the rules alone, with more acquires and faults, in a few minutes
+//   admission --long            the rules alone, with more acquires and faults, in a minute
 //   admission --list            the variants
 //   admission --variant NAME    one of them, with the way to its fault
 //
