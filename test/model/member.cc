@@ -1,0 +1,565 @@
+// A model of a member's state and of its items: rules P4 to P8, P13 and P18 of docs/protocol.md.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   member                  the rules, then each broken variant: the test model.member
+//   member --rules          the rules alone
+//   member --list           the variants
+//   member --variant NAME   one of them, with the way to its fault
+//
+// A member has three items. Targets settle in any order, each with any items. Places are granted in any order. A next
+// owner has a note, is ready, or goes. Somebody deletes places, the session is suspended or lost, and the member fails,
+// at any time. The member is incremental or eager, revokes on a suspension or not, and rejoins after a loss or fails.
+//
+// The search visits every order of steps. It claims:
+//
+//  1. No step leaves the table of states (P4) or the table of an item's moves (P18), and each row of both is used.
+//  2. Only an item with the first place is shown, and only in RELEASE is one revoked.
+//  3. What was shown stops being shown in two ways: its user has released it in a RELEASE of which it was told, or it is
+//     lost with its place, its session or the member.
+//  4. Only a RELEASE shows what is outside the target and not kept for a next owner.
+//  5. ACQUIRED means that the whole target is shown, and that nothing is on its way out.
+//  6. Each state has a way on without a fault: to ACQUIRED, or from FAILURE to an end without a place.
+//
+// Left out: handing over before the end (T8), plans that are awaited (D34), items that do not fit (P9), P11.
+#include <algorithm>
+#include <bitset>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "seen.h"
+
+namespace {
+
+enum { ITEMS = 3, LEAVING_MOST = 2 };
+enum State : uint8_t { ALLOCATING, ACQUIRED, RELEASE, FAILURE, STATES };
+enum Place : uint8_t { NO_PLACE, ASKED, WAITING, PARKED, FIRST, GOING };
+enum Stage : uint8_t { HIDDEN, PREPARING, SHOWN, KEPT, LEAVING, REVOKED };
+enum Next : uint8_t { NOBODY, UNREAD, HAS_NOTE, READY }; // what is known of the next owner
+
+enum Move {
+    ASK,
+    WIN,
+    LEAVE,
+    GONE,
+    PREPARE,
+    CALL_OFF,
+    SHOW,
+    KEEP,
+    ANNOUNCE,
+    RETRACT,
+    STAY,
+    REVOKE,
+    RETURN,
+    WAIT,
+    GIVE,
+    LOSE,
+    HIDE,
+    MOVES
+};
+
+struct Row {
+    const char *name;
+    unsigned places;
+    int to_place;
+    unsigned stages;
+    int to_stage;
+};
+
+constexpr unsigned set() {
+    return 0;
+}
+template <typename... More> constexpr unsigned set(unsigned first, More... more) {
+    return 1u << first | set(more...);
+}
+
+const unsigned QUEUED = set(ASKED, WAITING, PARKED), UNSHOWN = set(HIDDEN, PREPARING),
+               OWNED = set(SHOWN, KEPT, LEAVING);
+const int SAME = -1;
+
+const Row ROWS[MOVES] = {
+    {"ask", set(NO_PLACE, GOING), ASKED, UNSHOWN, SAME},
+    {"win", QUEUED, FIRST, UNSHOWN, SAME},
+    {"leave", QUEUED | set(FIRST), GOING, UNSHOWN, SAME},
+    {"gone", QUEUED | set(FIRST), NO_PLACE, UNSHOWN, SAME},
+    {"prepare", ~0u, SAME, set(HIDDEN), PREPARING},
+    {"call off", ~0u, SAME, set(PREPARING), HIDDEN},
+    {"show", set(FIRST), SAME, UNSHOWN, SHOWN},
+    {"keep", set(FIRST), SAME, set(SHOWN), KEPT},
+    {"announce", set(FIRST), SAME, set(KEPT), LEAVING},
+    {"retract", set(FIRST), SAME, set(LEAVING), KEPT},
+    {"stay", set(FIRST), SAME, set(KEPT, LEAVING), SHOWN},
+    {"revoke", set(FIRST), SAME, OWNED, REVOKED},
+    {"return", set(FIRST), SAME, set(REVOKED), SHOWN},
+    {"wait", set(FIRST), SAME, set(REVOKED), LEAVING},
+    {"release", set(FIRST), GOING, set(REVOKED), HIDDEN},
+    {"lose", set(FIRST), GOING, OWNED | set(REVOKED), HIDDEN},
+    {"hide", set(FIRST), SAME, OWNED | set(REVOKED), HIDDEN},
+};
+
+const char *const STATE_NAMES[STATES] = {"ALLOCATING", "ACQUIRED", "RELEASE", "FAILURE"};
+const unsigned NEXT_STATES[STATES] = {set(ACQUIRED, RELEASE, FAILURE), set(ALLOCATING, RELEASE, FAILURE),
+                                      set(ALLOCATING, RELEASE, FAILURE), 0};
+
+struct Item {
+    uint8_t place, stage, wanted, next, leaving; // place: of what stands in the queue; leaving: places on their way out
+};
+
+// All fields are bytes, so that two equal worlds have equal bytes.
+struct World {
+    Item items[ITEMS];
+    uint8_t state, told, has_target, change_seen, again; // told: of this RELEASE; again: a suspension came in RELEASE
+    uint8_t proven, rejoining;
+    uint8_t eager, suspends, rejoins; // as the user has chosen
+};
+
+struct Variant {
+    const char *name, *what;
+};
+
+const Variant VARIANTS[] = {
+    {"shows_early", "shows an item whose place is not the first yet"},
+    {"drops_shown", "leaves the place of a shown item when it is outside the target"},
+    {"takes_any_answer", "takes an answer to a RELEASE that the user was not told of"},
+    {"keeps_revoked", "goes on after a RELEASE and leaves what was revoked as it is"},
+    {"forgets_new_lack", "goes on after a RELEASE though the target lacks other items by now"},
+    {"acquires_early", "is ACQUIRED while places are on their way out"},
+    {"misses_deletion", "stays ACQUIRED when somebody deletes a place"},
+    {"never_asks_again", "asks for no place in the stead of one that was deleted"},
+    {"fails_again", "fails a second time"},
+    {"keeps_on_ready", "keeps what is outside the target after its next owner has gone"},
+};
+
+std::string variant; // the name of the one that is searched; empty: the rules
+const char *fault;   // of the step that was made last
+std::bitset<MOVES> moved;
+std::bitset<STATES * STATES> entered;
+
+bool is(const char *name) {
+    return variant == name;
+}
+
+bool is_shown(const Item &i) {
+    return i.stage >= SHOWN;
+}
+
+bool is_kept(const Item &i) {
+    return i.stage == KEPT || i.stage == LEAVING;
+}
+
+Place place_of(const Item &i) {
+    return i.place == NO_PLACE && i.leaving ? GOING : static_cast<Place>(i.place);
+}
+
+// ---- the tables ----
+
+void move(Item &i, Move m) {
+    const Row &row = ROWS[m];
+    bool allowed = row.places >> place_of(i) & 1 && row.stages >> i.stage & 1;
+    if (!allowed) fault = "a move of an item that the table does not allow";
+    moved.set(m);
+    if (row.to_place == GOING) {
+        i.place = NO_PLACE;
+        i.leaving++;
+    } else if (row.to_place != SAME) {
+        i.place = static_cast<uint8_t>(row.to_place);
+    }
+    if (row.to_stage != SAME) i.stage = static_cast<uint8_t>(row.to_stage);
+    if (!is_shown(i)) i.next = NOBODY;
+}
+
+void enter(World &w, State to) {
+    if (!(NEXT_STATES[w.state] >> to & 1)) fault = "a change of state that the table does not allow";
+    entered.set(w.state * STATES + to);
+    w.state = to;
+    w.told = 0;
+}
+
+// ---- what follows from what ----
+
+bool lacks(const Item &i) {
+    return is_shown(i) && !i.wanted && !is_kept(i);
+}
+
+bool lacks_shown(const World &w) {
+    for (const Item &i : w.items)
+        if (lacks(i)) return true;
+    return false;
+}
+
+bool is_complete(const World &w) {
+    for (const Item &i : w.items)
+        if ((i.leaving && !is("acquires_early")) || (i.wanted && i.place != FIRST)) return false;
+    return w.has_target && w.proven;
+}
+
+void revoke(World &w, bool everything) {
+    enter(w, RELEASE);
+    for (Item &i : w.items) {
+        if (!is_shown(i) || (!everything && !lacks(i))) continue;
+        if (i.stage != REVOKED) move(i, REVOKE);
+    }
+    w.again = 0;
+}
+
+void leave_place(Item &i) {
+    if (i.place != NO_PLACE) move(i, is_shown(i) ? GIVE : LEAVE);
+}
+
+void claim(World &w) {
+    if (w.state == FAILURE || !w.has_target || w.rejoining) return;
+    for (Item &i : w.items)
+        if (i.wanted && i.place == NO_PLACE && i.leaving < LEAVING_MOST) move(i, ASK);
+}
+
+void show_held(World &w) {
+    for (Item &i : w.items)
+        if (i.wanted && i.place == FIRST && !is_shown(i)) move(i, SHOW);
+}
+
+void check_complete(World &w) {
+    if (w.state != ALLOCATING || !is_complete(w) || (w.eager && w.change_seen)) return;
+    if (w.eager) show_held(w);
+    enter(w, ACQUIRED);
+}
+
+void reconsider(World &w) {
+    if (w.state == ACQUIRED && !is_complete(w)) enter(w, ALLOCATING);
+    check_complete(w);
+}
+
+// T1: an item stays for its next owner until that one is ready or has gone.
+void update_kept(World &w) {
+    for (Item &i : w.items) {
+        if (!is_shown(i) || i.stage == REVOKED) continue;
+        if (i.wanted) i.next = NOBODY;
+        Stage to = i.next == UNREAD ? KEPT : i.next == HAS_NOTE ? LEAVING : SHOWN;
+        if (is("keeps_on_ready") && is_kept(i) && !i.wanted) continue;
+        if (to == i.stage) continue;
+        if (to == SHOWN) move(i, STAY);
+        else if (i.stage == SHOWN) move(i, KEEP);
+        if (to == KEPT && i.stage == LEAVING) move(i, RETRACT);
+        if (to == LEAVING && i.stage == KEPT) move(i, ANNOUNCE);
+    }
+}
+
+// ---- what happens ----
+
+void settle(World &w, unsigned wanted, bool hands_over) {
+    w.change_seen = 0;
+    w.has_target = 1;
+    for (unsigned n = 0; n < ITEMS; n++) {
+        Item &i = w.items[n];
+        bool leaves = i.wanted && !(wanted >> n & 1);
+        i.wanted = wanted >> n & 1;
+        if (i.wanted || (leaves && !hands_over)) i.next = NOBODY;
+        else if (leaves && is_shown(i)) i.next = UNREAD;
+    }
+    update_kept(w);
+    bool revokes = w.state != RELEASE && lacks_shown(w);
+    for (Item &i : w.items)
+        if (!i.wanted && (!is_shown(i) || (is("drops_shown") && !is_kept(i)))) leave_place(i);
+    if (revokes) revoke(w, w.eager);
+    claim(w);
+    reconsider(w);
+}
+
+void see_change(World &w) {
+    w.change_seen = 1;
+    if (w.state != ACQUIRED) return;
+    w.has_target = 0;
+    revoke(w, true);
+}
+
+void hear_of_next(World &w, Item &i, Next next) {
+    i.next = next;
+    if (!w.has_target) return;
+    update_kept(w);
+    if (w.state != RELEASE && lacks_shown(w)) revoke(w, false);
+}
+
+void win(World &w, Item &i) {
+    move(i, WIN);
+    if (!w.eager && w.proven && i.wanted) move(i, SHOW);
+    reconsider(w);
+}
+
+void lose_place(World &w, Item &i) {
+    bool was_first = i.place == FIRST;
+    move(i, is_shown(i) ? LOSE : LEAVE);
+    if (!was_first || w.state != ACQUIRED || is("misses_deletion")) return;
+    if (w.eager) revoke(w, true);
+    else enter(w, ALLOCATING);
+}
+
+void hear_of_end(World &w, Item &i) {
+    i.leaving--;
+    if (!is("never_asks_again")) claim(w);
+    reconsider(w);
+}
+
+void release(World &w) {
+    for (Item &i : w.items) {
+        if (i.stage != REVOKED || is("keeps_revoked")) continue;
+        if (i.wanted && w.has_target && !w.eager) move(i, RETURN);
+        else if (!i.wanted && w.has_target && (i.next == UNREAD || i.next == HAS_NOTE)) move(i, WAIT);
+        else leave_place(i);
+    }
+    update_kept(w);
+    if (w.again) revoke(w, true);
+    else if (w.has_target && lacks_shown(w) && !is("forgets_new_lack")) revoke(w, false);
+    else enter(w, ALLOCATING);
+    claim(w);
+    check_complete(w);
+}
+
+void suspend(World &w) {
+    bool shows = false;
+    for (const Item &i : w.items) shows = shows || is_shown(i);
+    if (w.state == RELEASE) w.again = shows && !w.eager;
+    else revoke(w, true);
+}
+
+void hide_all(World &w) {
+    for (Item &i : w.items)
+        if (is_shown(i)) move(i, HIDE);
+    w.has_target = w.again = w.change_seen = 0;
+    for (Item &i : w.items) i.wanted = 0;
+}
+
+void lose_session(World &w) {
+    enter(w, RELEASE);
+    w.rejoining = 1;
+    w.proven = 0;
+    hide_all(w);
+}
+
+void fail(World &w) {
+    enter(w, FAILURE);
+    for (Item &i : w.items)
+        if (!is_shown(i)) leave_place(i);
+    hide_all(w);
+}
+
+void prove(World &w) {
+    w.proven = 1;
+    if (!w.eager) show_held(w);
+    check_complete(w);
+}
+
+// ---- the search ----
+
+enum Kind : uint8_t { FAIR, FREE, LOSS, USER }; // fair steps happen sooner or later; a user's answer is one, too
+
+struct Step {
+    World world;
+    const char *label, *fault;
+    Kind kind;
+};
+
+// Puts the items in an order, as they differ by nothing but how they stand.
+World sorted(World w) {
+    std::sort(w.items, w.items + ITEMS, [](const Item &a, const Item &b) { return memcmp(&a, &b, sizeof a) < 0; });
+    return w;
+}
+
+// Returns whether nothing has to follow.
+bool is_end(const World &w) {
+    for (const Item &i : w.items)
+        if (w.state == FAILURE && (i.place != NO_PLACE || i.leaving)) return false;
+    return w.state == ACQUIRED || w.state == FAILURE;
+}
+
+// Returns what is wrong with a world, or NULL.
+const char *judge(const World &w) {
+    bool whole = true;
+    for (const Item &i : w.items) {
+        if (is_shown(i) && i.place != FIRST) return "an item is shown without the first place";
+        if (i.stage == REVOKED && w.state != RELEASE) return "an item is revoked outside RELEASE";
+        if (lacks(i) && w.state != RELEASE) return "an item is shown outside the target, and nobody revokes it";
+        if (is_kept(i) && w.state != RELEASE && (i.next == NOBODY || i.next == READY))
+            return "an item is kept for nobody";
+        whole = whole && !i.leaving && (!i.wanted || is_shown(i));
+    }
+    if (w.state == ACQUIRED && !whole) return "ACQUIRED without the whole target, or with a place on its way out";
+    return nullptr;
+}
+
+template <typename Do> void step(std::vector<Step> &steps, const World &from, const char *label, Kind kind, Do act) {
+    Step s{from, label, nullptr, kind};
+    fault = nullptr;
+    act(s.world);
+    s.fault = fault ? fault : judge(s.world);
+    for (unsigned n = 0; n < ITEMS && !s.fault; n++) {
+        const Item &before = from.items[n], &after = s.world.items[n];
+        bool released = kind == USER && before.stage == REVOKED && from.state == RELEASE && from.told;
+        bool all_lost = s.world.state == FAILURE || s.world.rejoining;
+        bool lost = kind == LOSS && (all_lost || after.place != FIRST);
+        if (is_shown(before) && !is_shown(after) && !released && !lost)
+            s.fault = "what was shown is hidden, and was neither released nor lost";
+        if (kind == USER && !from.told && before.stage == REVOKED) s.fault = "a RELEASE ends that nobody was told of";
+    }
+    steps.push_back(s);
+}
+
+void add_item_steps(std::vector<Step> &steps, const World &w, unsigned n) {
+    const Item &i = w.items[n];
+    bool queued = i.place == ASKED || i.place == WAITING || i.place == PARKED,
+         works = w.state != FAILURE && !w.rejoining;
+    auto place = [&](const char *label, Place to) {
+        step(steps, w, label, FAIR, [=](World &next) { next.items[n].place = to; });
+    };
+    auto hear = [&](const char *label, Kind kind, Next to) {
+        step(steps, w, label, kind, [=](World &next) { hear_of_next(next, next.items[n], to); });
+    };
+    if (i.place == ASKED) place("a place waits", WAITING);
+    if (i.place == WAITING) place("a place is parked", PARKED);
+    if (i.place == PARKED) place("a place is parked no longer", WAITING);
+    if (queued && works) step(steps, w, "a place is the first", FAIR, [n](World &next) { win(next, next.items[n]); });
+    if (queued && works && is("shows_early"))
+        step(steps, w, "an item is shown", FAIR, [n](World &next) { move(next.items[n], SHOW); });
+    if (i.place != NO_PLACE && works && i.leaving < LEAVING_MOST)
+        step(steps, w, "SOMEBODY DELETES A PLACE", LOSS, [n](World &next) { lose_place(next, next.items[n]); });
+    if (i.leaving) step(steps, w, "a place has left", FAIR, [n](World &next) { hear_of_end(next, next.items[n]); });
+    if (i.place != NO_PLACE && w.rejoining)
+        step(steps, w, "a place is gone with the session", FAIR, [n](World &next) { move(next.items[n], GONE); });
+    if (i.stage == HIDDEN && i.wanted && works && !w.eager)
+        step(steps, w, "the user is to prepare", FREE, [n](World &next) { move(next.items[n], PREPARE); });
+    if (i.stage == PREPARING)
+        step(steps, w, "that is called off", FREE, [n](World &next) { move(next.items[n], CALL_OFF); });
+    if (i.next == UNREAD) hear("the next owner has a note", FAIR, HAS_NOTE);
+    if (i.next == HAS_NOTE) hear("the next owner is ready", FAIR, READY);
+    if (i.next == HAS_NOTE) hear("the next owner's note is to be read again", FREE, UNREAD);
+    if (i.next == READY) hear("the next owner is ready no longer", FREE, HAS_NOTE);
+    if (i.next != NOBODY) hear("the next owner has gone", FREE, NOBODY);
+}
+
+std::vector<Step> steps_of(const World &w) {
+    std::vector<Step> steps;
+    bool holds = false, works = w.state != FAILURE;
+    for (unsigned n = 0; n < ITEMS; n++) {
+        add_item_steps(steps, w, n);
+        holds = holds || w.items[n].place != NO_PLACE || w.items[n].leaving;
+    }
+    for (unsigned wanted = 0; wanted < 1u << ITEMS && works && !w.rejoining; wanted++) {
+        Kind kind = w.has_target && !w.change_seen ? FREE : FAIR;
+        step(steps, w, "a target settles", kind, [=](World &n) { settle(n, wanted, false); });
+        if (w.eager) continue;
+        step(steps, w, "a target settles, with next owners", kind, [=](World &n) { settle(n, wanted, true); });
+    }
+    if (works && w.eager && !w.rejoining) step(steps, w, "a change is seen", FREE, see_change);
+    if (works && w.change_seen && w.has_target)
+        step(steps, w, "the party stays as it was", FAIR, [](World &n) {
+            n.change_seen = 0;
+            reconsider(n);
+        });
+    if (works && !w.proven && !w.rejoining) step(steps, w, "the session is proven", FAIR, prove);
+    if (w.state == RELEASE && !w.told)
+        step(steps, w, "the user is told of RELEASE", FAIR, [](World &n) { n.told = 1; });
+    if (w.state == RELEASE && (w.told || is("takes_any_answer"))) step(steps, w, "the user releases", USER, release);
+    if (works && w.suspends) step(steps, w, "THE SESSION IS SUSPENDED", FREE, suspend);
+    if (works && w.rejoins) step(steps, w, "THE SESSION IS LOST", LOSS, lose_session);
+    if (w.rejoining && !holds && w.state == ALLOCATING)
+        step(steps, w, "the member takes part again", FAIR, [](World &n) { n.rejoining = 0; });
+    if (works || is("fails_again")) step(steps, w, "THE MEMBER FAILS", LOSS, fail);
+    if (!works && holds) {
+        step(steps, w, "the user has finished", FAIR, [](World &n) {
+            for (Item &i : n.items)
+                if (i.leaving < LEAVING_MOST) leave_place(i);
+        });
+    }
+    return steps;
+}
+
+struct Search : Seen<World, const char *> {
+    struct Edge {
+        uint32_t from, to;
+    };
+
+    // Returns what is wrong, and where; or NULL when all worlds were visited.
+    const char *run(uint32_t *at) {
+        for (unsigned chosen = 0; chosen < 8; chosen++) {
+            World w = {};
+            w.eager = chosen & 1, w.suspends = chosen >> 1 & 1, w.rejoins = chosen >> 2 & 1;
+            add(w, 0, "begin");
+        }
+        std::vector<Edge> ways_on;
+        for (uint32_t i = 0; i < all.size(); i++) {
+            World from = all[i].world;
+            for (const Step &s : steps_of(from)) {
+                World to = sorted(s.world);
+                add(to, i, s.label);
+                *at = static_cast<uint32_t>(all.size() - 1);
+                if (s.fault) return s.fault;
+                if (s.kind == FAIR || s.kind == USER) ways_on.push_back({i, find(to)});
+            }
+        }
+        return find_dead_end(ways_on, at);
+    }
+    // Returns what is wrong if a world has no way on, and where; or NULL.
+    const char *find_dead_end(const std::vector<Edge> &ways_on, uint32_t *at) const {
+        std::vector<bool> has_way(all.size());
+        for (uint32_t i = 0; i < all.size(); i++) has_way[i] = is_end(all[i].world);
+        for (bool more = true; more;) {
+            more = false;
+            for (size_t n = ways_on.size(); n-- > 0;) {
+                if (has_way[ways_on[n].from] || !has_way[ways_on[n].to]) continue;
+                has_way[ways_on[n].from] = more = true;
+            }
+        }
+        for (*at = 0; *at < all.size(); ++*at)
+            if (!has_way[*at]) return "there is no way on from here";
+        return nullptr;
+    }
+    void tell_way(uint32_t at) const {
+        std::vector<uint32_t> way = way_to(at);
+        for (; !way.empty(); way.pop_back()) printf("    %s\n", all[way.back()].way);
+    }
+};
+
+// Returns whether each row of both tables was used, and tells of those that were not.
+bool used_all() {
+    bool good = true;
+    for (unsigned m = 0; m < MOVES; m++) {
+        if (moved[m]) continue;
+        printf("    never made: %s\n", ROWS[m].name);
+        good = false;
+    }
+    for (unsigned n = 0; n < STATES * STATES; n++) {
+        unsigned from = n / STATES, to = n % STATES;
+        if (entered[n] || !(NEXT_STATES[from] >> to & 1)) continue;
+        printf("    never happens: %s to %s\n", STATE_NAMES[from], STATE_NAMES[to]);
+        good = false;
+    }
+    return good;
+}
+
+// Returns whether the search ended as it has to.
+bool search(const Variant *broken, bool told) {
+    Search s;
+    uint32_t at = 0;
+    variant = broken ? broken->name : "";
+    const char *wrong = s.run(&at);
+    printf("%-17s %8zu states: %s\n", broken ? broken->name : "the rules", s.all.size(),
+           wrong ? wrong : "exhausted, nothing wrong");
+    if (wrong && (told || !broken)) s.tell_way(at);
+    return broken ? wrong != nullptr : wrong == nullptr && used_all();
+}
+
+} // namespace
+
+int main(int count, char **arguments) {
+    std::string option = count > 1 ? arguments[1] : "", name = count > 2 ? arguments[2] : "";
+    bool good = true, known = option.empty() || option == "--rules" || option == "--list";
+    if (option.empty() || option == "--rules") good = search(nullptr, true) && good;
+    for (const Variant &v : VARIANTS) {
+        if (option == "--list") printf("%-17s the member %s\n", v.name, v.what);
+        if (!option.empty() && (option != "--variant" || name != v.name)) continue;
+        known = true;
+        good = search(&v, !option.empty()) && good;
+    }
+    if (!known) fprintf(stderr, "usage: member [--rules | --list | --variant NAME]\n");
+    return known ? !good : 2;
+}
