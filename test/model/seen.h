@@ -28,7 +28,9 @@ template <class World, class Way> struct Seen {
         at = static_cast<uint32_t>(all.size());
     }
     // Returns the number of a world that was seen.
-    uint32_t find(const World &w) { return place(w) - 1; }
+    uint32_t find(const World &w) {
+        return place(w) - 1;
+    }
     // Returns the visits from the one after the first to this one, the last one first.
     std::vector<uint32_t> way_to(uint32_t at) const {
         std::vector<uint32_t> way;
