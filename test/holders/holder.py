@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+"""A process that wants one lock, and says every 10 ms whether it has it. SPDX-License-Identifier: Apache-2.0
+
+usage: holder.py KIND LIBRARY HOSTS PATH SESSION_TIMEOUT_MS
+
+Prints lines "TIME yes|no [TOKEN]" by the monotonic clock, which all processes of a machine share. The time is taken
+before the question, so a process that was stopped in between claims nothing for later. It acquires once.
+
+KIND   divvy           divvy_lock_held() of LIBRARY, which is libdivvy.so
+       kazoo           Lock.is_acquired
+       kazoo-listener  the same, while the listener that kazoo's documentation asks for has heard neither SUSPENDED nor
+                       LOST
+       textbook        the recipe of ZooKeeper's documentation on a plain client; having been first is holding
+       etcd            `etcdctl lock NAME`, from the key that it prints to its end
+       command         it is a command that another program runs while that holds the lock: always yes
+"""
+import ctypes
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True  # the checkout stays as it is
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "interop"))
+import lock_member  # noqa: E402
+from kazoo.client import KazooClient, KazooState  # noqa: E402
+from kazoo.exceptions import NoNodeError, NodeExistsError  # noqa: E402
+
+PERIOD_S = 0.01
+CONFIG_WORDS = 28  # 8 bytes each: divvy_client_config of include/divvy/client.h
+
+
+class Divvy:
+    """divvy's lock, by the library."""
+
+    def __init__(self, library, hosts, path, timeout_ms):
+        self.lib = lock_member.load(library)
+        self.lib.divvy_client_config_init.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        config, name = (ctypes.c_int64 * CONFIG_WORDS)(), ctypes.create_string_buffer(hosts.encode())
+        self.lib.divvy_client_config_init(config, ctypes.sizeof(config))
+        config[1], config[2] = ctypes.addressof(name), timeout_ms
+        self.client, self.lock = ctypes.c_void_p(), ctypes.c_void_p()
+        self._check(self.lib.divvy_client_open(ctypes.byref(self.client), config))
+        self._check(self.lib.divvy_client_wait_connected(self.client, 30000))
+        lock = lock_member.LockConfig(ctypes.sizeof(lock_member.LockConfig), path.encode(), b"holder")
+        self._check(self.lib.divvy_lock_create(ctypes.byref(self.lock), self.client, ctypes.byref(lock)))
+
+    def _check(self, error):
+        if error:
+            sys.exit("divvy: %s" % self.lib.divvy_strerror(error).decode())
+
+    def acquire(self):
+        self._check(self.lib.divvy_lock_acquire(self.lock, -1))
+
+    def held(self):
+        return self.lib.divvy_lock_held(self.lock)
+
+    def token(self):
+        return self.lib.divvy_lock_token(self.lock)
+
+
+class Kazoo:
+    """kazoo's Lock, as its documentation uses it."""
+
+    def __init__(self, _, hosts, path, timeout_ms):
+        self.client = KazooClient(hosts, timeout=timeout_ms / 1000)
+        self.client.add_listener(self.listen)
+        self.client.start(30)
+        self.lock = self.client.Lock(path, "holder")
+
+    def listen(self, state):
+        """Hears nothing."""
+
+    def acquire(self):
+        self.lock.acquire()
+
+    def held(self):
+        return self.lock.is_acquired
+
+    def token(self):
+        return 0
+
+
+class KazooListener(Kazoo):
+    """kazoo's Lock with the listener: SUSPENDED pauses the work, LOST ends it."""
+    state, lost = None, False
+
+    def listen(self, state):
+        self.state = state
+        self.lost = self.lost or state == KazooState.LOST
+
+    def held(self):
+        return self.lock.is_acquired and self.state == KazooState.CONNECTED and not self.lost
+
+
+class Textbook(Kazoo):
+    """The recipe of ZooKeeper's documentation: who is the lowest in the queue has the lock."""
+    first = False
+
+    def __init__(self, library, hosts, path, timeout_ms):
+        super().__init__(library, hosts, path, timeout_ms)
+        self.path = path
+
+    def acquire(self):
+        try:
+            self.client.create(self.path, makepath=True)
+        except NodeExistsError:
+            pass
+        mine = self.client.create(self.path + "/lock-", ephemeral=True, sequence=True).rsplit("/", 1)[1]
+        while True:
+            before = [name for name in sorted(self.client.get_children(self.path)) if name < mine]
+            if not before:
+                break
+            gone = threading.Event()
+            try:
+                self.client.get(self.path + "/" + before[-1], watch=lambda _, gone=gone: gone.set())
+            except NoNodeError:
+                continue
+            gone.wait()
+        self.first = True
+
+    def held(self):
+        return self.first
+
+
+class Etcd:
+    """`etcdctl lock` without a command: it holds from the line with its key on until it ends."""
+
+    def __init__(self, _, hosts, path, timeout_ms):
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "--", "etcdctl", "--endpoints", hosts, "lock", "--ttl",
+             str(timeout_ms // 1000), path], stdout=subprocess.PIPE, text=True)
+        self.printed = False
+
+    def acquire(self):
+        self.printed = bool(self.process.stdout.readline())
+
+    def held(self):
+        return self.printed and self.process.poll() is None
+
+    def token(self):
+        return 0
+
+
+class Command:
+    """What runs has the lock, or should."""
+
+    def __init__(self, *_):
+        pass
+
+    def acquire(self):
+        pass
+
+    def held(self):
+        return True
+
+    def token(self):
+        return 0
+
+
+KINDS = {"divvy": Divvy, "kazoo": Kazoo, "kazoo-listener": KazooListener, "textbook": Textbook, "etcd": Etcd,
+         "command": Command}
+
+
+def connect_store():
+    """Returns the store of HOLDERS_STORE, to which a holder writes at each poll; None without it."""
+    if "HOLDERS_STORE" not in os.environ:
+        return None
+    store = socket.socket(socket.AF_UNIX)
+    store.connect(os.environ["HOLDERS_STORE"])
+    return store.makefile("rw")
+
+
+def main():
+    logging.basicConfig(level=logging.CRITICAL)
+    kind, library, hosts, path, timeout_ms = sys.argv[1:]
+    holder, store = KINDS[kind](library, hosts, path, int(timeout_ms)), connect_store()
+    threading.Thread(target=holder.acquire, daemon=True).start()
+    due = time.monotonic()
+    while True:
+        now = time.monotonic()
+        token = holder.token()
+        held = holder.held()
+        print("%.6f %s %d" % (now, "yes" if held else "no", token), flush=True)
+        if store and held and token:
+            store.write("%d\n" % token)
+            store.flush()
+            store.readline()
+        due = max(due + PERIOD_S, time.monotonic())
+        time.sleep(max(0, due - time.monotonic()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""The servers of test/holders/run: an ensemble of ZooKeeper and a cluster of etcd. SPDX-License-Identifier: Apache-2.0
+
+Both have three servers on this machine, and can be frozen, and lose one.
+"""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+START_S = 30
+
+
+def wait_for(met, what, timeout_s=START_S):
+    deadline = time.monotonic() + timeout_s
+    while not met():
+        if time.monotonic() > deadline:
+            raise SystemExit("holders: no %s after %d s" % (what, timeout_s))
+        time.sleep(0.02)
+
+
+class ZooKeeper:
+    tool = os.path.join(ROOT, "tools", "zookeeper-local")
+
+    def __init__(self):
+        lines = subprocess.run([self.tool, "start", "--servers", "3", "--tick", "200", "--timeout", "60", "--parent",
+                                str(os.getpid())], check=True, stdout=subprocess.PIPE, text=True).stdout
+        said = dict(line.split("=", 1) for line in lines.split())
+        self.folder = said["ZOOKEEPER_LOCAL_DIR"]
+        os.environ["DIVVY_ENSEMBLE_TICK_MS"] = said["DIVVY_ENSEMBLE_TICK_MS"]
+        self.servers = [(host, int(port)) for host, port in
+                        (one.rsplit(":", 1) for one in said["DIVVY_CONNECT"].split(","))]
+
+    def _do(self, verb, *servers):
+        subprocess.run([self.tool, verb, self.folder, *servers], check=True, stdout=subprocess.DEVNULL)
+
+    def freeze(self):
+        self._do("pause", "all")
+
+    def resume(self):
+        self._do("resume", "all")
+
+    def kill_first(self):
+        self._do("kill", "1")
+
+    def close(self):
+        self._do("stop")
+
+
+def free_ports(count):
+    """Returns ports that were free a moment ago."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Etcd:
+    def __init__(self):
+        self.folder, ports = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None), free_ports(6)
+        self.servers = [("127.0.0.1", port) for port in ports[:3]]
+        cluster = ",".join("e%d=http://127.0.0.1:%d" % (i, ports[3 + i]) for i in range(3))
+        self.processes = []
+        for i in range(3):
+            client, peer = "http://127.0.0.1:%d" % ports[i], "http://127.0.0.1:%d" % ports[3 + i]
+            self.processes.append(subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", "etcd", "--name", "e%d" % i, "--data-dir",
+                 os.path.join(self.folder, str(i)), "--listen-client-urls", client, "--advertise-client-urls", client,
+                 "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        for port in ports[:3]:
+            wait_for(lambda port=port: self._is_healthy(port), "healthy etcd")
+
+    @staticmethod
+    def _is_healthy(port):
+        try:
+            with urllib.request.urlopen("http://127.0.0.1:%d/health" % port, timeout=1) as answer:
+                return b"true" in answer.read()
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def _signal(self, processes, number):
+        for process in processes:
+            process.send_signal(number)
+
+    def freeze(self):
+        self._signal(self.processes, signal.SIGSTOP)
+
+    def resume(self):
+        self._signal(self.processes, signal.SIGCONT)
+
+    def kill_first(self):
+        self._signal(self.processes[:1], signal.SIGKILL)
+
+    def close(self):
+        self._signal(self.processes, signal.SIGKILL)
+        for process in self.processes:
+            process.wait()
+        shutil.rmtree(self.folder)
