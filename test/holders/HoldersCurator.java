@@ -14,20 +14,23 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 
 class HoldersCurator {
     static final int PERIOD_MS = 10, CONNECTION_TIMEOUT_MS = 15000;
-    static volatile boolean connected, lost;
+    static volatile boolean connected;
+    static volatile int losses, lossesBefore = -1;
 
     static void listen(ConnectionState state) {
         connected = state.isConnected();
-        lost = lost || state == ConnectionState.LOST;
+        if (state == ConnectionState.LOST) losses++; // in one thread
     }
 
     static void acquire(InterProcessMutex mutex) {
-        try {
-            mutex.acquire();
-            Thread.currentThread().join(); // The mutex belongs to its thread.
-        } catch (Exception e) {
-            e.printStackTrace();
-            System.exit(1);
+        while (true) {
+            try {
+                mutex.acquire();
+                lossesBefore = losses; // A session that ended while it waited is no loss of the lock.
+                Thread.currentThread().join(); // The mutex belongs to its thread.
+            } catch (Exception e) {
+                System.err.println("holder: acquires again after " + e);
+            }
         }
     }
 
@@ -44,7 +47,7 @@ class HoldersCurator {
         thread.start();
         while (true) {
             double now = System.nanoTime() / 1e9;
-            boolean held = mutex.isAcquiredInThisProcess() && (!listens || (connected && !lost));
+            boolean held = mutex.isAcquiredInThisProcess() && (!listens || (connected && losses == lossesBefore));
             System.out.println(String.format(Locale.ROOT, "%.6f %s 0", now, held ? "yes" : "no"));
             System.out.flush();
             Thread.sleep(PERIOD_MS);

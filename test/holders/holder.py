@@ -3,8 +3,10 @@
 
 usage: holder.py KIND LIBRARY HOSTS PATH SESSION_TIMEOUT_MS
 
-Prints lines "TIME yes|no [TOKEN]" by the monotonic clock, which all processes of a machine share. The time is taken
-before the question, so a process that was stopped in between claims nothing for later. It acquires once.
+Prints lines "TIME yes|no TOKEN" by the monotonic clock, which all processes of a machine share. The time is taken
+before the question, so a process that was stopped in between claims nothing for later. The token is 0 where there is
+none. It acquires once. An acquire that fails while it waits, since its session has ended, is called again; a lock that
+it had and lost it does not want back.
 
 KIND   divvy           divvy_lock_held() of LIBRARY, which is libdivvy.so
        kazoo           Lock.is_acquired
@@ -27,9 +29,9 @@ sys.dont_write_bytecode = True  # the checkout stays as it is
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "interop"))
 import lock_member  # noqa: E402
 from kazoo.client import KazooClient, KazooState  # noqa: E402
-from kazoo.exceptions import NoNodeError, NodeExistsError  # noqa: E402
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError  # noqa: E402
 
-PERIOD_S = 0.01
+PERIOD_S, AGAIN_S = 0.01, 0.1
 CONFIG_WORDS = 28  # 8 bytes each: divvy_client_config of include/divvy/client.h
 
 
@@ -86,14 +88,18 @@ class Kazoo:
 
 class KazooListener(Kazoo):
     """kazoo's Lock with the listener: SUSPENDED pauses the work, LOST ends it."""
-    state, lost = None, False
+    state, losses, losses_before = None, 0, None
 
     def listen(self, state):
         self.state = state
-        self.lost = self.lost or state == KazooState.LOST
+        self.losses += state == KazooState.LOST
+
+    def acquire(self):
+        super().acquire()
+        self.losses_before = self.losses  # A session that ended while it waited is no loss of the lock.
 
     def held(self):
-        return self.lock.is_acquired and self.state == KazooState.CONNECTED and not self.lost
+        return self.lock.is_acquired and self.state == KazooState.CONNECTED and self.losses == self.losses_before
 
 
 class Textbook(Kazoo):
@@ -130,13 +136,15 @@ class Etcd:
     """`etcdctl lock` without a command: it holds from the line with its key on until it ends."""
 
     def __init__(self, _, hosts, path, timeout_ms):
-        self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "--", "etcdctl", "--endpoints", hosts, "lock", "--ttl",
-             str(timeout_ms // 1000), path], stdout=subprocess.PIPE, text=True)
-        self.printed = False
+        self.words = ["setpriv", "--pdeathsig", "KILL", "--", "etcdctl", "--endpoints", hosts, "lock", "--ttl",
+                      str(timeout_ms // 1000), path]
+        self.process, self.printed = None, False
 
     def acquire(self):
+        self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, text=True)
         self.printed = bool(self.process.stdout.readline())
+        if not self.printed:
+            raise ConnectionError("etcdctl ended before it had the lock")
 
     def held(self):
         return self.printed and self.process.poll() is None
@@ -165,6 +173,17 @@ KINDS = {"divvy": Divvy, "kazoo": Kazoo, "kazoo-listener": KazooListener, "textb
          "command": Command}
 
 
+def acquire(holder):
+    """Acquires, and tries again where a session ended before."""
+    while True:
+        try:
+            holder.acquire()
+            threading.Event().wait()  # The thread stays, since etcdctl dies with the thread that has started it.
+        except (KazooException, ConnectionError) as error:
+            print("holder: acquires again after %r" % error, file=sys.stderr)
+            time.sleep(AGAIN_S)
+
+
 def connect_store():
     """Returns the store of HOLDERS_STORE, to which a holder writes at each poll; None without it."""
     if "HOLDERS_STORE" not in os.environ:
@@ -178,7 +197,7 @@ def main():
     logging.basicConfig(level=logging.CRITICAL)
     kind, library, hosts, path, timeout_ms = sys.argv[1:]
     holder, store = KINDS[kind](library, hosts, path, int(timeout_ms)), connect_store()
-    threading.Thread(target=holder.acquire, daemon=True).start()
+    threading.Thread(target=acquire, args=(holder,), daemon=True).start()
     due = time.monotonic()
     while True:
         now = time.monotonic()

@@ -1,7 +1,7 @@
 """What two processes have said, added up, for test/holders/run. SPDX-License-Identifier: Apache-2.0
 
-A process says yes or no every 10 ms. A yes counts until the next line of the process, if that comes within STALE_S. Else
-the process was stopped or has ended, and the yes counts for one period: a stopped process claims nothing.
+A process says yes or no every 10 ms. A yes counts until the next line of the process, if that comes within STALE_S.
+Else the process was stopped or has ended, and the yes counts for one period: a stopped process claims nothing.
 """
 STALE_S, PERIOD_S = 0.2, 0.01
 
