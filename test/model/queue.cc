@@ -223,8 +223,9 @@ class Steps {
         Step commit = step(COMMIT_CREATE, who, p);
         commit.number = w.last_number + 1;
         bool lost = !is_asked(w, who, ASK_CREATE, p);
-        attempt(commit, !lost);
-        if (w.going[p]) attempt(step(COMMIT_DELETE, who, p), is_asked(w, who, ASK_DELETE, p));
+        if (comes_first(w, who, ASK_CREATE, p)) attempt(commit, !lost);
+        if (w.going[p] && comes_first(w, who, ASK_DELETE, p))
+            attempt(step(COMMIT_DELETE, who, p), is_asked(w, who, ASK_DELETE, p));
         if (fault(from.may_delete) && stands(w, p)) {
             if (State *n = attempt(step(COMMIT_FOREIGN_DELETE, who, p), false)) n->faults--, n->may_delete--;
         }
@@ -291,7 +292,9 @@ class Steps {
             bool his = w.stage[p] != UNUSED && w.owner[p] == who && stands(w, p);
             if (his && apply(w, step(COMMIT_EXPIRED_DELETE, who, p))) return;
         }
-        if (apply(w, step(END_SESSION, who, 0)) || !lose_all(w, who) || apply(w, step(BEGIN_SESSION, who, 0))) return;
+        for (Kind kind : {END_SESSION, LOSE_SESSION, BEGIN_SESSION}) {
+            if (apply(w, step(kind, who, 0)) || !lose_all(w, who)) return;
+        }
         all.push_back(n);
     }
 };

@@ -8,6 +8,7 @@
 #include "lib/seed.h"
 #include "runner.h"
 #include "sim_commit.h"
+#include "steps.h"
 
 enum { COVERED_FROM = 2000 };
 
@@ -34,6 +35,7 @@ static const char usage[] =
     "  --registry     members announce services, claim roles and keep views, instead\n"
     "  --plans        partitioners with weights, zones, rounds, static members, other items, and plans that are "
     "spoilt\n"
+    "  --steps FILE   with --jobs 1: records of what was asked, answered, committed and believed of locks\n"
     "  --trace        one history, told line by line\n"
     "  --shrink       one history that violates something, with all events taken out that it does not need\n"
     "\n"
@@ -42,6 +44,7 @@ static const char usage[] =
 typedef struct {
     sim_run_config run;
     bool trace, shrink, seeded;
+    const char *steps;
 } options;
 
 static uint64_t number(const char *text) {
@@ -65,6 +68,8 @@ static options parse(int argc, char **argv) {
         } else if (strcmp(word, "--fresh") == 0) {
             o.run.fresh_count = number(value);
             o.run.fresh_seed = dv_test_fresh_seed();
+        } else if (strcmp(word, "--steps") == 0) {
+            o.steps = value;
         } else if (strcmp(word, "--jobs") == 0) {
             o.run.jobs = (unsigned)number(value);
         } else {
@@ -84,6 +89,7 @@ static options parse(int argc, char **argv) {
         }
         if (takes_value) i++;
     }
+    if (o.steps && o.run.jobs > 1) number(NULL);
     if (o.run.jobs < 1 || o.run.jobs > SIM_JOBS_MAX || ((o.trace || o.shrink) && !o.seeded)) number(NULL);
     if (!o.seeded) o.run.seed = (uint64_t)time(NULL);
     return o;
@@ -135,5 +141,11 @@ int main(int argc, char **argv) {
                o.run.rolls ? " --rolls" : "", sim_theme_option(o.run.theme), (unsigned long long)o.run.fresh_count,
                (unsigned long long)o.run.fresh_seed);
     fflush(stdout);
+    FILE *file = o.steps ? fopen(o.steps, "w") : NULL;
+    if (o.steps && !file) {
+        perror(o.steps);
+        return 2;
+    }
+    sim_steps_to(file);
     return o.trace || o.shrink ? run_one(&o) : run_many(&o);
 }

@@ -6,6 +6,7 @@
 #include "mutant.h"
 #include "operator.h"
 #include "rolls.h"
+#include "steps.h"
 #include "watches.h"
 
 /* ---- how it is made ---- */
@@ -184,6 +185,7 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
         sim_kazoo_claim_start(m, r);
         return;
     }
+    if (!is_kazoo) sim_steps_open(m);
     if (is_kazoo) {
         w->quiet_since = w->now_ms;
         m->kazoo = sim_kazoo_start(m, event);

@@ -6,6 +6,7 @@
 
 #include "operator.h"
 #include "rolls.h"
+#include "steps.h"
 #include "watches.h"
 
 enum { STEPS_MAX = 20000000 };
@@ -73,6 +74,7 @@ static void on_transaction(const divvy_testing_transaction *t, void *user) {
     sim_world *w = user;
     if (w->over) return;
     if (w->trace) trace_transaction(w, t);
+    sim_steps_transaction(w, t);
     sim_check_transaction(w, t);
 }
 
@@ -220,6 +222,7 @@ bool sim_history(const sim_script *script, const bool *omit, bool trace, sim_cov
     w->coverage = coverage;
     w->trace = trace;
     sim_answers_begin(w);
+    sim_steps_begin(w);
     if (!begin(w)) sim_violate(w, "begin", "no ensemble");
     if (!w->violation.set) execute(w, omit);
     if (!w->violation.set) {

@@ -10,133 +10,9 @@
 #ifndef DV_MODEL_RULES_QUEUE_H
 #define DV_MODEL_RULES_QUEUE_H
 
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <type_traits>
-
-// A replay sets these before it includes the file.
-#ifndef QUEUE_PLACES
-#define QUEUE_PLACES 5
-#define QUEUE_CLIENTS 3
-#define QUEUE_ASKED 2
-#endif
+#include "queue_world.h"
 
 namespace queue {
-
-enum { PLACES = QUEUE_PLACES, CLIENTS = QUEUE_CLIENTS, ASKED = QUEUE_ASKED, NOBODY = CLIENTS };
-enum Mode : uint8_t { PLAIN, READER, WRITER };
-enum Answer : uint8_t { DONE, NO_NODE, LOST, REFUSED };
-enum Stage : uint8_t {
-    UNUSED,
-    MAKING,  // its create is under way
-    UNSURE,  // the create's answer was lost
-    THERE,   // its number is known
-    HELD,    // its owner believes that it holds
-    LEAVING, // its owner deletes it, or knows that somebody else has
-    GONE,    // its owner knows that it is not there
-};
-enum Kind : uint8_t {
-    BEGIN_SESSION,
-    ASK_CREATE, // a request is sent
-    ASK_LIST,
-    ASK_WATCH,
-    ASK_DELETE,
-    ASK_BARRIER,
-    COMMIT_CREATE, // the leader commits
-    COMMIT_DELETE,
-    COMMIT_FOREIGN_DELETE,
-    COMMIT_EXPIRED_DELETE,
-    END_SESSION,
-    TAKE_CREATE, // an answer arrives
-    TAKE_LIST,
-    TAKE_WATCH,
-    TAKE_DELETE,
-    TAKE_BARRIER,
-    WOKEN, // a watch fires
-    HOLD,  // a belief begins, or ends
-    LEAVE,
-    KINDS
-};
-inline const char *const names[KINDS] = {
-    "a session begins",
-    "a client asks for a place",
-    "a client asks for a list",
-    "a client asks for a watch",
-    "a client asks for its delete",
-    "a client asks for a barrier",
-    "the leader commits a create",
-    "the leader commits a delete",
-    "SOMEBODY ELSE DELETES A PLACE",
-    "the leader deletes a place of an ended session",
-    "A SESSION ENDS",
-    "the create's answer arrives",
-    "a list arrives",
-    "the watch's answer arrives",
-    "the delete's answer arrives",
-    "the barrier's answer arrives",
-    "a watch fires",
-    "a client holds",
-    "a client no longer holds",
-};
-
-struct Set {
-    uint8_t bytes[(PLACES + 7) / 8];
-    bool has(unsigned i) const {
-        return bytes[i / 8] >> i % 8 & 1;
-    }
-    void add(unsigned i) {
-        bytes[i / 8] = static_cast<uint8_t>(bytes[i / 8] | 1u << i % 8);
-    }
-    bool operator==(const Set &other) const {
-        return !memcmp(bytes, other.bytes, sizeof bytes);
-    }
-};
-
-// Places are known by their index, clients by theirs.
-struct World {
-    uint32_t number[PLACES], last_number;      // N6: its order is that of unsigned numbers
-    uint16_t created[PLACES], deleted[PLACES]; // the version of the queue from which on it is so; 0: not yet
-    uint16_t before[PLACES];                   // whom the last list shows right before it: 1 + index; 0: nobody
-    uint16_t watched[PLACES];                  // whose end it is woken by: 1 + index; 0: nobody's
-    uint16_t version, seen[CLIENTS];           // how many commits there were, and how many of them a client has seen
-    uint16_t asked_place[CLIENTS][ASKED];
-    uint8_t asked[CLIENTS][ASKED]; // requests under way, oldest first: 1 + Kind; 0: none
-    uint8_t stage[PLACES], owner[PLACES], mode[PLACES];
-    uint8_t pending[PLACES]; // its create may still be committed
-    uint8_t going[PLACES];   // its delete was asked for
-    uint8_t settled[PLACES]; // a barrier has passed since the create's answer was lost
-    uint8_t listed[PLACES];  // a list had it
-    uint8_t foreign[PLACES]; // somebody else has deleted it
-    uint8_t alive[CLIENTS], numbered, unused[2];
-};
-
-struct Step {
-    Kind kind;
-    unsigned who, place;
-    Answer answer;
-    Mode mode;
-    uint32_t number;
-    Set list;
-};
-
-struct Variant {
-    const char *name, *what;
-};
-inline const Variant VARIANTS[] = {
-    {"held_unseen", "holds without a list that shows its place"},
-    {"waits_for_first", "waits for the first of the queue, not for the one before it"},
-    {"watch_by_exists", "watches where nothing stands, and takes that for waiting"},
-    {"lost_is_undone", "takes a create whose answer was lost for undone"},
-    {"no_barrier", "believes a list after a lost answer without a barrier"},
-    {"lost_delete_is_done", "takes a delete whose answer was lost for done"},
-    {"reader_passes", "reads beside a writer before it"},
-    {"deletes_while_held", "deletes its place before its belief has ended"},
-};
-inline std::string variant; // the name of the broken rule; empty: none
-inline bool is(const char *name) {
-    return variant == name;
-}
 
 // ---- what is so ----
 
@@ -205,8 +81,7 @@ inline const char *wrong(const World &w) {
 // ---- requests ----
 
 inline const char *ask(World &w, const Step &s) {
-    if (!w.alive[s.who]) return "its session has ended";
-    for (unsigned i = 0; i < ASKED; i++) {
+    for (unsigned i = 0; i < ASKED; i++) { // its session may have ended, without its knowledge
         if (w.asked[s.who][i]) continue;
         w.asked[s.who][i] = static_cast<uint8_t>(s.kind + 1);
         w.asked_place[s.who][i] = static_cast<uint16_t>(s.place);
@@ -236,10 +111,11 @@ inline const char *ask_watch(World &w, const Step &s) {
 inline const char *ask_delete(World &w, const Step &s) {
     bool knows = w.stage[s.place] == THERE || w.stage[s.place] == LEAVING;
     knows = knows || (w.stage[s.place] == HELD && is("deletes_while_held"));
+    knows = knows || (w.stage[s.place] == GONE && w.going[s.place]); // B4: again, after a multi
     if (w.owner[s.place] != s.who) return "Q6: it is somebody else's place";
     if (!knows) return w.stage[s.place] == HELD ? "Q6: it is held" : "Q6: it is not known to stand";
     if (const char *why = ask(w, s)) return why;
-    if (w.stage[s.place] != HELD) w.stage[s.place] = LEAVING;
+    if (w.stage[s.place] == THERE) w.stage[s.place] = LEAVING;
     w.watched[s.place] = 0;
     w.going[s.place] = 1;
     return nullptr;
@@ -247,29 +123,41 @@ inline const char *ask_delete(World &w, const Step &s) {
 
 // ---- commits ----
 
-// Requests of a session are carried out in their order.
+// Requests of a session are carried out in their order. One whose answer was lost may come at any time.
 inline bool comes_first(const World &w, unsigned who, Kind kind, unsigned place) {
+    if (!is_asked(w, who, kind, place)) return true;
     for (unsigned i = 0; i < ASKED && w.asked[who][i]; i++) {
         unsigned p = w.asked_place[who][i];
         if (w.asked[who][i] == kind + 1 && p == place) return true;
         if (w.asked[who][i] == ASK_CREATE + 1 && w.pending[p]) return false;
         if (w.asked[who][i] == ASK_DELETE + 1 && stands(w, p)) return false;
     }
-    return true; // its answer was lost
+    return true;
+}
+
+// A create that the leader has passed over was refused.
+inline void pass_over(World &w, unsigned who, unsigned place) {
+    if (!is_asked(w, who, ASK_CREATE, place)) return;
+    for (unsigned i = 0; i < ASKED && w.asked[who][i]; i++) {
+        if (w.asked[who][i] != ASK_CREATE + 1) continue;
+        if (w.asked_place[who][i] == place) return;
+        w.pending[w.asked_place[who][i]] = 0;
+    }
 }
 
 inline const char *commit_create(World &w, const Step &s) {
     if (w.owner[s.place] < NOBODY && w.stage[s.place] != UNUSED) {
         if (!w.pending[s.place]) return "Q1: a create comes late, or was not asked for";
         if (!w.alive[w.owner[s.place]]) return "its session has ended";
-        if (!comes_first(w, w.owner[s.place], ASK_CREATE, s.place)) return "an earlier write is open";
+        pass_over(w, w.owner[s.place], s.place);
     } else {
         if (w.stage[s.place] != UNUSED) return "a name is used again";
         w.owner[s.place] = NOBODY;
         w.stage[s.place] = THERE;
         w.mode[s.place] = s.mode;
     }
-    if (w.numbered && s.number <= w.last_number) return "N6: the number has not grown";
+    bool last = s.number == NUMBER_MAX && s.number == w.last_number; // which old servers give again and again
+    if (w.numbered && s.number <= w.last_number && !last) return "N6: the number has not grown";
     w.last_number = w.number[s.place] = s.number;
     w.numbered = 1;
     w.pending[s.place] = 0;
@@ -280,13 +168,18 @@ inline const char *commit_create(World &w, const Step &s) {
 inline const char *commit_delete(World &w, const Step &s) {
     unsigned p = s.place, owner = w.owner[p];
     if (!stands(w, p)) return "it does not stand";
-    if (s.kind == COMMIT_DELETE && owner < NOBODY) {
-        if (!w.going[p]) return "Q6: its delete was not asked for";
-        if (!comes_first(w, owner, ASK_DELETE, p)) return "an earlier write is open";
-    }
+    if (s.kind == COMMIT_DELETE && owner < NOBODY && !w.going[p]) return "Q6: its delete was not asked for";
     if (s.kind == COMMIT_EXPIRED_DELETE && w.stage[p] == HELD) return "C5: it is held";
     w.foreign[p] = s.kind == COMMIT_FOREIGN_DELETE;
     w.deleted[p] = ++w.version;
+    return nullptr;
+}
+
+// K2: numbers begin at 0 again.
+inline const char *commit_end(World &w) {
+    for (unsigned p = 0; p < PLACES; p++)
+        if (stands(w, p)) return "K2: the directory is not empty";
+    w.numbered = 0;
     return nullptr;
 }
 
@@ -299,11 +192,21 @@ inline const char *end_session(World &w, const Step &s) {
     }
     for (unsigned p = 0; p < PLACES; p++) {
         if (w.owner[p] != s.who || w.stage[p] == UNUSED) continue;
-        w.stage[p] = GONE;
         w.pending[p] = w.going[p] = 0;
-        w.watched[p] = 0;
     }
     w.alive[s.who] = 0;
+    return nullptr;
+}
+
+// The client hears of it.
+inline const char *lose_session(World &w, const Step &s) {
+    if (w.alive[s.who]) return "its session has not ended";
+    for (unsigned p = 0; p < PLACES; p++) {
+        if (w.owner[p] != s.who || w.stage[p] == UNUSED) continue;
+        if (w.stage[p] == HELD) return "C5: a place of it is held";
+        w.stage[p] = GONE;
+        w.watched[p] = 0;
+    }
     return nullptr;
 }
 
@@ -313,10 +216,15 @@ inline void see(World &w, unsigned who, unsigned version) {
     if (w.seen[who] < version) w.seen[who] = static_cast<uint16_t>(version);
 }
 
-// Answers come in the order of the requests.
+// Answers come in the order of the requests, but for those that no server has given.
 inline const char *take(World &w, const Step &s, Kind asked) {
-    if (w.asked[s.who][0] != asked + 1 || w.asked_place[s.who][0] != s.place) return "this was not the oldest request";
-    for (unsigned i = 0; i + 1 < ASKED; i++) {
+    unsigned at = 0;
+    while (s.answer == LOST && at + 1 < ASKED &&
+           (w.asked[s.who][at] != asked + 1 || w.asked_place[s.who][at] != s.place))
+        at++;
+    if (w.asked[s.who][at] != asked + 1 || w.asked_place[s.who][at] != s.place)
+        return "it was not asked for, or an answer is still to come before it";
+    for (unsigned i = at; i + 1 < ASKED; i++) {
         w.asked[s.who][i] = w.asked[s.who][i + 1];
         w.asked_place[s.who][i] = w.asked_place[s.who][i + 1];
     }
@@ -392,10 +300,11 @@ inline const char *take_watch(World &w, const Step &s) {
 
 inline const char *take_delete(World &w, const Step &s) {
     if (const char *why = take(w, s, ASK_DELETE)) return why;
-    bool lost = s.answer == LOST && !is("lost_delete_is_done");
-    if (s.answer != LOST && !w.deleted[s.place]) return "Q6: the place stands";
-    if (s.answer != LOST) see(w, s.who, w.deleted[s.place]);
-    if (!lost && w.stage[s.place] == LEAVING) w.stage[s.place] = GONE;
+    bool is_proof = s.answer == DONE || s.answer == NO_NODE; // a refused one may have been part of a multi
+    if (is_proof && !w.deleted[s.place]) return "Q6: the place stands";
+    if (is_proof) see(w, s.who, w.deleted[s.place]);
+    bool gone = is_proof || (s.answer == LOST && is("lost_delete_is_done"));
+    if (gone && w.stage[s.place] == LEAVING) w.stage[s.place] = GONE;
     return nullptr;
 }
 
@@ -428,6 +337,7 @@ inline const char *hold(World &w, const Step &s) {
     if (w.stage[p] != THERE || w.owner[p] != s.who) return "Q3: its owner does not know that it stands";
     bool unseen = is("held_unseen");
     if (!w.listed[p] && !unseen) return "Q3: no list has shown it";
+    if (w.number[p] >= NUMBER_LIMIT) return "N6: numbers no longer grow";
     if (w.before[p] && !unseen) return "Q3: the last list has somebody before it";
     w.stage[p] = HELD;
     w.watched[p] = 0;
@@ -443,6 +353,7 @@ inline const char *leave(World &w, const Step &s) {
 // Makes the step. Returns NULL, or why the rules do not allow it; then the world is of no more use.
 inline const char *apply(World &w, const Step &s) {
     switch (s.kind) {
+    case LOSE_SESSION: return lose_session(w, s);
     case BEGIN_SESSION:
         if (w.alive[s.who]) return "it has begun";
         w.alive[s.who] = 1;
@@ -456,6 +367,7 @@ inline const char *apply(World &w, const Step &s) {
     case COMMIT_DELETE:
     case COMMIT_FOREIGN_DELETE:
     case COMMIT_EXPIRED_DELETE: return commit_delete(w, s);
+    case COMMIT_END: return commit_end(w);
     case END_SESSION: return end_session(w, s);
     case TAKE_CREATE: return take_create(w, s);
     case TAKE_LIST: return take_list(w, s);

@@ -1,0 +1,22 @@
+/* Steps: what was sent, answered, committed and believed of locks, as records for a replay of the rules.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A record is a line: `<ms> <who> <object> <kind> key=value ...`. `who` is a session, `object` a lock, or * for all.
+ * test/replay/queue.cc reads them. */
+#ifndef SIM_STEPS_H
+#define SIM_STEPS_H
+
+#include <stdio.h>
+
+#include "sim.h"
+
+/* Records go there from now on. */
+void sim_steps_to(FILE *file);
+void sim_steps_begin(const sim_world *w);
+/* What the member sends and is answered from now on is recorded. */
+void sim_steps_open(sim_member *m);
+void sim_steps_transaction(sim_world *w, const divvy_testing_transaction *t);
+/* Records the beliefs that have begun or ended. */
+void sim_steps_beliefs(const sim_world *w);
+
+#endif
