@@ -77,7 +77,7 @@ enum Kind : uint8_t {
     CHILDREN, // of the leases
     GIVE_UP,
     RELEASE,
-    LOSE,   // its connection, and gets another one
+    LOSE,   // its connection, and gets a new one
     GHOST,  // what it asked on the lost connection is carried out
     END,    // its session ends
     RESIZE, // somebody sets the limit to the argument
@@ -438,7 +438,7 @@ class Rules {
         }
         return nullptr;
     }
-    // A node of an attempt that is still asked for is its own; another one is a stray. A name is used once (R2).
+    // A node of an attempt that is still asked for is its own; any other is a stray. A name is used once (R2).
     const char *haunt(World &w, Actor &a) const {
         if (!a.ghost) return "nothing of a lost connection is under way";
         bool is_own = a.stage == IN_DOUBT && a.doubts == a.ghost;
