@@ -10,52 +10,18 @@
 #define QUEUE_PLACES 400
 #define QUEUE_CLIENTS 100
 #define QUEUE_ASKED 24
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <memory>
-#include <sstream>
-#include <vector>
 
 #include "../model/rules/queue.h"
+#include "replay.h"
 
 using namespace queue;
+using replay::number_at;
+using replay::Record;
 
 namespace {
 
-struct Record {
-    size_t line;
-    std::string who, object, kind;
-    std::map<std::string, std::string> values;
-    std::string value(const char *key) const {
-        auto found = values.find(key);
-        return found == values.end() ? "" : found->second;
-    }
-};
-using History = std::vector<Record>;
-
 uint64_t taken[KINDS][REFUSED + 1];
-
-Record parse(const std::string &text, size_t line) {
-    std::istringstream in(text);
-    std::string at, pair;
-    Record r{line, "", "", "", {}};
-    in >> at >> r.who >> r.object >> r.kind;
-    while (in >> pair) {
-        size_t equals = pair.find('=');
-        r.values[pair.substr(0, equals)] = pair.substr(equals + 1);
-    }
-    return r;
-}
-
-// Returns where the number of a name begins, or npos where it is of no contender.
-size_t number_at(const std::string &name) {
-    size_t at = name.rfind("lock__");
-    bool marked = at != std::string::npos && at >= 2;
-    return marked && name.size() >= at + 16 ? at + 6 : std::string::npos;
-}
 
 // One lock's world, and its places and clients by name.
 class Lock {
@@ -179,110 +145,33 @@ class Player {
     std::map<std::string, std::unique_ptr<Lock>> locks;
 };
 
-std::vector<History> read(const char *path) {
-    std::ifstream in(path);
-    std::vector<History> all;
-    std::string text;
-    for (size_t line = 1; std::getline(in, text); line++) {
-        Record r = parse(text, line);
-        if (r.kind == "history") all.emplace_back();
-        if (!all.empty()) all.back().push_back(r);
-    }
-    return all;
-}
-
-// Returns whether all records are allowed. `instead` takes the place of the record at `spoilt`; NULL: nothing does.
-bool play(const History &history, bool told, size_t spoilt = 0, const Record *instead = nullptr) {
-    Player player;
-    for (size_t i = 1; i < history.size(); i++) {
-        if (i == spoilt && !instead) continue;
-        const Record &r = i == spoilt ? *instead : history[i];
-        const char *why = player.play(r);
-        if (!why) continue;
-        if (told)
-            printf("seed %s, line %zu: %s %s %s %s: %s\n", history[0].value("seed").c_str(), r.line, r.who.c_str(),
-                   r.object.c_str(), r.kind.c_str(), r.value("name").c_str(), why);
-        return false;
-    }
-    return true;
-}
-
 // ---- sensitivity ----
-
-std::string another_number(std::string name) {
-    size_t digits = number_at(name);
-    if (digits != std::string::npos) name.back() = name.back() == '9' ? '0' : static_cast<char>(name.back() + 1);
-    return name;
-}
 
 // Returns whether something in it can be altered: a list loses its first name, a number, an answer or a name changes.
 bool alter(Record *r) {
     std::map<std::string, std::string> &v = r->values, before = v;
     size_t comma = r->value("names").find(',');
     if (v.count("names")) v["names"] = comma == std::string::npos ? "" : v["names"].substr(comma + 1);
-    else if (v.count("made")) v["made"] = another_number(v["made"]);
+    else if (v.count("made")) v["made"] = replay::another_number(v["made"]);
     else if (v.count("answer") && r->kind != "delete") v["answer"] = v["answer"] == "done" ? "none" : "done";
     else if (v.count("mode")) v["mode"] = v["mode"] == "read" ? "plain" : "read";
-    else if (r->kind == "commit-create") v["name"] = another_number(v["name"]);
+    else if (r->kind == "commit-create") v["name"] = replay::another_number(v["name"]);
     else if (v.count("name")) v["name"] = "x" + v["name"];
     return before != v;
 }
 
-// How many percent have to be refused of a kind that has another reason to be there, or that nobody may have seen.
-struct Excuse {
-    const char *kind;
-    size_t percent;
-    const char *why;
-};
-const Excuse DROPPED[] = {
+const std::vector<replay::Excuse> DROPPED = {
     {"barrier", 30, "the answer of the next one takes its place"},
     {"commit-delete", 90, "nobody saw the place, or its absence"},
     {"commit-end", 0, "numbers may have gone on"},
     {"delete", 90, "the last of a client's: nothing comes behind it"},
     {"session-end", 0, "its places have gone before, and it does nothing more"},
 };
-const Excuse ALTERED[] = {
+const std::vector<replay::Excuse> ALTERED = {
     {"barrier", 0, "a barrier that was refused is one; most are heartbeats"},
     {"commit-create", 90, "nobody saw the place"},
     {"list", 80, "the queue was so a moment before"},
 };
-
-struct Count {
-    size_t all, refused;
-};
-
-// Prints how many were refused, by kind. Returns whether as many were as have to be.
-template <size_t N>
-bool print_counts(const char *what, const std::map<std::string, Count> &counts, const Excuse (&excuses)[N]) {
-    bool good = true;
-    for (const auto &c : counts) {
-        Excuse excuse = {"", 100, ""};
-        for (const Excuse &e : excuses)
-            if (c.first == e.kind) excuse = e;
-        bool missed = c.second.refused * 100 < c.second.all * excuse.percent;
-        printf("%s %-14s %6zu of %6zu refused%s%s%s\n", what, c.first.c_str(), c.second.refused, c.second.all,
-               *excuse.why ? ": " : "", excuse.why, missed ? ": TOO FEW" : "");
-        good = good && !missed;
-    }
-    return good && !counts.empty();
-}
-
-bool spoil(const std::vector<History> &all, size_t count) {
-    std::map<std::string, Count> dropped, altered;
-    for (size_t h = 0; h < all.size() && h < count; h++) {
-        for (size_t i = 1; i < all[h].size(); i++) {
-            const Record &r = all[h][i];
-            Record other = r;
-            dropped[r.kind].all++;
-            dropped[r.kind].refused += !play(all[h], false, i);
-            if (!alter(&other)) continue;
-            altered[r.kind].all++;
-            altered[r.kind].refused += !play(all[h], false, i, &other);
-        }
-    }
-    bool good = print_counts("dropped", dropped, DROPPED);
-    return print_counts("altered", altered, ALTERED) && good;
-}
 
 // Prints how often each rule was taken. Returns whether each was that has a record.
 bool print_taken() {
@@ -301,19 +190,6 @@ bool print_taken() {
 } // namespace
 
 int main(int count, char **arguments) {
-    bool spoils = count == 4 && std::string(arguments[1]) == "--spoil";
-    if (count != 2 && !spoils) {
-        fprintf(stderr, "usage: replay_queue [--spoil N] FILE\n");
-        return 2;
-    }
-    std::vector<History> all = read(arguments[count - 1]);
-    if (spoils) return all.empty() || !spoil(all, strtoul(arguments[2], nullptr, 10));
-    size_t refused = 0, records = 0;
-    for (const History &history : all) {
-        records += history.size() - 1;
-        refused += !play(history, true);
-    }
-    bool good = print_taken();
-    printf("%zu histories, %zu records, %zu histories refused\n", all.size(), records, refused);
-    return all.empty() || refused > 0 || !good;
+    replay::Kind kind = {"replay_queue", alter, print_taken, DROPPED, ALTERED};
+    return replay::run<Player>(kind, count, arguments);
 }
