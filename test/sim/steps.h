@@ -1,8 +1,8 @@
-/* Steps: what was sent, answered, committed and believed of locks, as records for a replay of the rules.
+/* Steps: records of what was sent, answered, committed and believed of locks and semaphores.
  * SPDX-License-Identifier: Apache-2.0
  *
- * A record is a line: `<ms> <who> <object> <kind> key=value ...`. `who` is a session, `object` a lock, or * for all.
- * test/replay/queue.cc reads them. */
+ * A record is a line: `<ms> <who> <object> <kind> key=value ...`. `who` is a session. `object` is a lock, a semaphore's
+ * pool or its queue, or * for all. test/replay holds them against the rules of a model. */
 #ifndef SIM_STEPS_H
 #define SIM_STEPS_H
 
