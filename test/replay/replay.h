@@ -39,12 +39,14 @@ inline Record parse(const std::string &text, size_t line) {
     return r;
 }
 
-inline std::vector<History> read(const char *path) {
+// Reads the records of objects whose names begin with one of these letters.
+inline std::vector<History> read(const char *path, const std::string &letters) {
     std::ifstream in(path);
     std::vector<History> all;
     std::string text;
     for (size_t line = 1; std::getline(in, text); line++) {
         Record r = parse(text, line);
+        if (letters.find(r.object[0]) == std::string::npos) continue;
         if (r.kind == "history") all.emplace_back();
         if (!all.empty()) all.back().push_back(r);
     }
@@ -72,9 +74,9 @@ struct Excuse {
 };
 
 struct Kind {
-    const char *name;
-    bool (*alter)(Record *r); // returns whether something in it can be altered
-    bool (*print_taken)();    // prints how often each rule was taken; returns whether each was that has a record
+    const char *name, *letters; // of the objects that it looks at
+    bool (*alter)(Record *r);   // returns whether something in it can be altered
+    bool (*print_taken)();      // prints how often each rule was taken; returns whether each was that has a record
     std::vector<Excuse> dropped, altered;
 };
 
@@ -138,7 +140,7 @@ template <class Player> int run(const Kind &kind, int count, char **arguments) {
         fprintf(stderr, "usage: %s [--spoil N] FILE\n", kind.name);
         return 2;
     }
-    std::vector<History> all = read(arguments[count - 1]);
+    std::vector<History> all = read(arguments[count - 1], kind.letters);
     if (spoils) return all.empty() || !spoil<Player>(kind, all, strtoul(arguments[2], nullptr, 10));
     size_t refused = 0, records = 0;
     for (const History &history : all) {
