@@ -221,8 +221,10 @@ void sim_check_anew(sim_world *w) {
     if (w->now_ms == before_ms) return;
     sim_handovers_check_anew(w);
     for (size_t i = 0; i < w->script->slots; i++) {
-        w->members[i].not_seen = true;
-        w->members[i].unserved_since = 0;
+        sim_member *m = &w->members[i];
+        m->not_seen = true;
+        m->unserved_since = 0;
+        for (size_t k = 0; k < m->claim_count; k++) m->claims[k].unknown_since = m->claims[k].gone_since = 0;
     }
 }
 
