@@ -1,6 +1,7 @@
 // A model of the semaphore's admission: rules E1 to E7 of docs/protocol.md. SPDX-License-Identifier: Apache-2.0
 //
 //   admission                   the rules, then each broken variant: the test model.admission
+//   admission --rules           the rules alone, with counts of steps
 //   admission --long            the rules alone, with more acquires and faults, in a minute
 //   admission --list            the variants
 //   admission --variant NAME    one of them, with the way to its fault
@@ -19,38 +20,32 @@
 // Left out: counts above one, children in doubt (E2), what the limit's policies write (E3), the shortcut (E14, a model
 // of its own), and nodes that somebody else deletes. A read may come from a server that lags: that is an earlier read,
 // whose answer was slow. A watch may tell later than the answers behind it do.
-#include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "rules/admission.h"
-#include "seen.h"
+#include "search.h"
 
 namespace {
 
 using namespace admission;
 
 enum Pool { PLAIN, WITH_KAZOO, RESIZED, HASTY };
-const char *const POOLS[] = {"plain", "kazoo", "resized", "hasty"};
 
-struct Broken {
-    const char *name, *what;
-    Variant variant;
-    Pool pool;
-};
-
-const Broken VARIANTS[] = {
-    {"early_list_counts", "uses a list that came before it was first", EARLY_LIST_COUNTS, WITH_KAZOO},
-    {"limit_once", "reads the limit once in an acquire", LIMIT_ONCE, RESIZED},
-    {"unversioned", "is admitted at any version of the limit", UNVERSIONED, RESIZED},
-    {"no_barrier", "takes what it does not find for never done", NO_BARRIER, PLAIN},
-    {"lost_is_done", "takes a lost answer for an admission", LOST_IS_DONE, PLAIN},
-    {"list_unwatched", "waits for room with a watch on the limit alone", LIST_UNWATCHED, PLAIN},
-    {"woken_unwatched", "sets no watch again when it is woken and finds no room", WOKEN_UNWATCHED, RESIZED},
-    {"gone_unseen", "waits for the place before its own, which has gone already", GONE_UNSEEN, PLAIN},
-    {"delete_once", "does not repeat a release whose answer was lost", DELETE_ONCE, PLAIN},
-    {"place_stays", "leaves its place where it was when it is admitted", PLACE_STAYS, PLAIN},
+const std::vector<model::Variant> VARIANTS = {
+    {"early_list_counts", "uses a list that came before it was first", "two leases of one slot", "kazoo",
+     EARLY_LIST_COUNTS},
+    {"limit_once", "reads the limit once in an acquire", "not below the limit", "resized", LIMIT_ONCE},
+    {"unversioned", "is admitted at any version of the limit", "not below the limit", "resized", UNVERSIONED},
+    {"no_barrier", "takes what it does not find for never done", "waits for ever", "plain", NO_BARRIER},
+    {"lost_is_done", "takes a lost answer for an admission", "without a lease", "plain", LOST_IS_DONE},
+    {"list_unwatched", "waits for room with a watch on the limit alone", "waits for ever", "plain", LIST_UNWATCHED},
+    {"woken_unwatched", "sets no watch again when it is woken and finds no room", "waits for ever", "resized",
+     WOKEN_UNWATCHED},
+    {"gone_unseen", "waits for the place before its own, which has gone already", "waits for ever", "plain",
+     GONE_UNSEEN},
+    {"delete_once", "does not repeat a release whose answer was lost", "something is left", "plain", DELETE_ONCE},
+    {"place_stays", "leaves its place where it was when it is admitted", "something is left", "plain", PLACE_STAYS},
 };
 
 const char *const KIND_NAMES[KINDS] = {
@@ -192,104 +187,90 @@ World beginning(Pool pool, bool is_long) {
     return w;
 }
 
-struct Search : Seen<World, Step> {
+using Base = model::Search<World, Step>;
+
+class Search : public Base {
+  public:
+    Search(Pool p, bool long_search) : pool(p), is_long(long_search) {
+        if (model::broken) rules.variant = static_cast<Variant>(model::broken->tag);
+        keeps = rules.variant == EARLY_LIST_COUNTS;
+    }
+
+  private:
+    const Pool pool;
+    const bool is_long;
+    bool keeps; // early lists
     Rules rules;
     size_t taken[KINDS] = {};
-    std::vector<Step> steps; // to be tried
+    std::vector<Step> tries;
+    std::vector<Next> steps;
 
-    void list_steps_of(uint8_t who) {
+    void list_tries_of(uint8_t who) {
         for (uint8_t kind = 0; kind < KINDS; kind++) {
             if (kind == RESIZE && who) continue;
             bool has_argument = kind == TAKE || kind == RESIZE;
             for (uint8_t argument = 0; has_argument && argument <= SLOTS; argument++)
-                steps.push_back({kind, who, argument});
-            steps.push_back({kind, who, NOTHING});
+                tries.push_back({kind, who, argument});
+            tries.push_back({kind, who, NOTHING});
         }
     }
     // To take an answer touches nobody else, and an answer comes before the events behind it. So it is taken before
     // anything else happens, or lost.
-    void list_steps(const World &w) {
+    void list_tries(const World &w) {
         for (uint8_t who = 0; who < ACTORS; who++) {
             if (!w.actors[who].requests[0].served) continue;
             for (uint8_t argument : {uint8_t(0), uint8_t(1), uint8_t(2), uint8_t(NOTHING)})
-                steps.push_back({TAKE, who, argument});
-            for (Kind kind : {GIVE_UP, LOSE, END}) steps.push_back({kind, who, NOTHING});
+                tries.push_back({TAKE, who, argument});
+            for (Kind kind : {GIVE_UP, LOSE, END}) tries.push_back({kind, who, NOTHING});
             return;
         }
-        for (uint8_t who = 0; who < ACTORS; who++) list_steps_of(who);
+        for (uint8_t who = 0; who < ACTORS; who++) list_tries_of(who);
     }
-    // Returns what is wrong, with the world before it and the step, or NULL when all worlds were visited.
-    const char *run(const World &from, uint32_t *at, Step *last) {
-        const bool keeps = rules.variant == EARLY_LIST_COUNTS;
-        add(canonical(from, keeps), 0, {});
-        for (uint32_t i = 0; i < all.size(); i++) {
-            const World w = all[i].world; // add() moves them
-            bool rests = true;
-            *at = i;
-            steps.clear();
-            list_steps(w);
-            for (const Step &s : steps) {
-                World next = w;
-                if (rules.apply(next, s)) continue;
-                taken[s.kind]++;
-                rests = rests && !is_fair(s);
-                *last = s;
-                const char *wrong = judge(w, next);
-                if (wrong) return wrong;
-                add(canonical(next, keeps), i, s);
-            }
-            *last = {};
-            const char *wrong = rests ? judge_rest(w) : nullptr;
-            if (wrong) {
-                last->kind = KINDS;
-                return wrong;
-            }
+    void begin() override {
+        add(::canonical(beginning(pool, is_long), keeps), 0, {});
+    }
+    const std::vector<Next> &steps_of(const World &w) override {
+        tries.clear();
+        steps.clear();
+        list_tries(w);
+        for (const Step &s : tries) {
+            Next n = {w, s, is_fair(s), nullptr, false};
+            if (rules.apply(n.world, s)) continue;
+            taken[s.kind]++;
+            n.fault = judge(w, n.world);
+            steps.push_back(n);
         }
-        return nullptr;
+        return steps;
     }
-    void tell_way(uint32_t at, const Step &last) const {
-        std::vector<uint32_t> way = way_to(at);
-        for (; !way.empty(); way.pop_back()) {
-            const Visit &visit = all[way.back()];
-            printf("    %s\n", label(all[visit.parent].world, visit.way).c_str());
-        }
-        if (last.kind < KINDS) printf("    %s\n", label(all[at].world, last).c_str());
+    const char *rest(const World &w) override {
+        return judge_rest(w);
     }
-    void tell_counts() const {
+    World canonical(const World &w) override {
+        return ::canonical(w, keeps);
+    }
+    std::string label(const World &before, const Step &s) override {
+        return ::label(before, s);
+    }
+    std::vector<std::string> counts() override {
+        std::vector<std::string> lines;
         for (size_t kind = 0; kind < KINDS; kind++)
-            if (taken[kind]) printf("    %9zu  %s\n", taken[kind], KIND_NAMES[kind]);
+            if (taken[kind]) lines.push_back(std::to_string(taken[kind]) + " x " + KIND_NAMES[kind]);
+        return lines;
     }
 };
 
-// Returns whether the search ended as it has to.
-bool search(const Broken *broken, Pool pool, bool is_long, bool told) {
-    Search s;
-    uint32_t at = 0;
-    Step last = {};
-    s.rules.variant = broken ? broken->variant : RIGHT;
-    const char *wrong = s.run(beginning(pool, is_long), &at, &last);
-    printf("%-18s %-8s %9zu states: %s\n", broken ? broken->name : "the rules", POOLS[pool], s.all.size(),
-           wrong ? wrong : "exhausted, nothing wrong");
-    if (wrong && (told || !broken)) s.tell_way(at, last);
-    if (!wrong && is_long) s.tell_counts();
-    fflush(stdout);
-    return broken ? wrong != nullptr : wrong == nullptr;
+model::Outcome search(unsigned part, bool is_long) {
+    return Search(static_cast<Pool>(part), is_long).run();
 }
 
 } // namespace
 
 int main(int count, char **arguments) {
-    std::string option = count > 1 ? arguments[1] : "", name = count > 2 ? arguments[2] : "";
-    bool good = true, is_long = option == "--long", known = option.empty() || is_long || option == "--list";
-    if (option.empty() || is_long) {
-        for (Pool pool : {PLAIN, WITH_KAZOO, RESIZED, HASTY}) good = search(nullptr, pool, is_long, true) && good;
-    }
-    for (const Broken &v : VARIANTS) {
-        if (option == "--list") printf("%-18s a contender %s\n", v.name, v.what);
-        if (!option.empty() && (option != "--variant" || name != v.name)) continue;
-        known = true;
-        good = search(&v, v.pool, false, !option.empty()) && good;
-    }
-    if (!known) fprintf(stderr, "usage: admission [--long | --list | --variant NAME]\n");
-    return known ? !good : 2;
+    return model::run({"admission",
+                       "a contender",
+                       VARIANTS,
+                       {{"plain", false}, {"kazoo", false}, {"resized", false}, {"hasty", false}},
+                       true,
+                       search},
+                      count, arguments);
 }

@@ -33,14 +33,14 @@
 // Left out: a client of the leader itself, whose requests prolong the session at once; observers; a leader whose clock
 // is slow, which counts as a lag; how the client chooses the times of its heartbeats.
 #include <cstdint>
-#include <cstdio>
-#include <cstring>
-#include <string>
 #include <vector>
 
-#include "seen.h"
+#include "search.h"
 
 namespace {
+
+using model::is;
+using model::Variant;
 
 enum { LAG = 2, PING = 3, MARGIN = 1 };
 enum Where : uint8_t { NOWHERE, TO_FOLLOWER, TO_LEADER, TO_CLIENT };
@@ -71,33 +71,23 @@ struct World {
     uint8_t may_fail, may_drift;
 };
 
-struct Variant {
-    const char *name, *what;
+const std::vector<Variant> VARIANTS = {
+    {"from_answer", "the deadline counts from the answer, not from the request", "a session ends", "faults", 0},
+    {"one_write", "one late write proves", "a session ends", "faults", 0},
+    {"any_write", "each write that is answered proves itself", "a session ends", "faults", 0},
+    {"reads_prove", "an answered read completes a proof as a write does", "a session ends", "faults", 0},
+    {"no_ping_wait", "the first write of a proof does not wait until a ping was due", "a session ends", "faults", 0},
+    {"no_lag_wait", "the second write of a proof does not wait for a lag", "a session ends", "faults", 0},
+    {"no_margin", "the deadline has no margin for clocks that differ", "a session ends", "faults", 0},
+    {"no_first_proof", "the client believes as soon as it begins to count", "a session ends", "faults", 0},
+    {"tick_small", "the tick is told too small", "a session ends", "faults", 0},
+    {"pings_lag", "pings and their answers may take for ever", "a session ends", "faults", 0},
+    {"stops_in_lag", "the leader may be stopped while a ping is due or under way", "a session ends", "faults", 0},
+    {"seldom", "the client that has answers in time writes once in half its timeout", "a deadline comes", "in time", 0},
 };
 
-const Variant VARIANTS[] = {
-    {"from_answer", "the deadline counts from the answer, not from the request"},
-    {"one_write", "one late write proves"},
-    {"any_write", "each write that is answered proves itself"},
-    {"reads_prove", "an answered read completes a proof as a write does"},
-    {"no_ping_wait", "the first write of a proof does not wait until a ping was due"},
-    {"no_lag_wait", "the second write of a proof does not wait for a lag"},
-    {"no_margin", "the deadline has no margin for clocks that differ"},
-    {"no_first_proof", "the client believes as soon as it begins to count"},
-    {"tick_small", "the tick is told too small"},
-    {"pings_lag", "pings and their answers may take for ever"},
-    {"stops_in_lag", "the leader may be stopped while a ping is due or under way"},
-    {"seldom", "the client that has answers in time writes once in half its timeout"},
-};
-
-std::string variant; // the name of the one that is searched; empty: the rules
-const char *fault;   // of the step that was made last
-bool in_time;        // searches the second claim
-uint8_t faults = 2;
-
-bool is(const char *name) {
-    return variant == name;
-}
+const char *fault; // of the step that was made last
+bool in_time;      // searches the second claim
 
 uint8_t timeout() {
     return in_time ? 24 : 12;
@@ -252,13 +242,11 @@ void pass(World &w, bool drifts) {
 
 // ---- the search ----
 
-struct Step {
-    World world;
-    const char *label, *fault;
-};
+using Base = model::Search<World, const char *>;
+using Step = Base::Next;
 
 template <typename Do> void step(std::vector<Step> &steps, const World &from, const char *label, Do act) {
-    Step s{from, label, nullptr};
+    Step s{from, label, true, nullptr, false};
     fault = nullptr;
     act(s.world);
     s.fault = fault;
@@ -309,7 +297,7 @@ void add_server_steps(std::vector<Step> &steps, const World &w) {
     }
 }
 
-std::vector<Step> steps_of(const World &w) {
+std::vector<Step> list(const World &w) {
     std::vector<Step> steps;
     if (w.believes && w.proven >= deadline()) return steps;                         // C5: for good
     if (w.answer.stage && w.answer.age >= deadline() && !in_time) return steps;     // proves nothing
@@ -328,8 +316,15 @@ std::vector<Step> steps_of(const World &w) {
     return steps;
 }
 
-struct Search : Seen<World, const char *> {
-    void begin() {
+class Search : public Base {
+  public:
+    explicit Search(uint8_t how_many) : faults(how_many) {}
+
+  private:
+    const uint8_t faults;
+    std::vector<Step> steps;
+
+    void begin() override {
         World w = {};
         w.connection = UP;
         if (!in_time) w.may_fail = faults, w.may_drift = 1;
@@ -341,58 +336,21 @@ struct Search : Seen<World, const char *> {
             for (w.left = 0; w.left <= timeout() && !in_time; w.left++) add(w, 0, "the client begins to count");
         }
     }
-    // Returns what is wrong, and where; or NULL when all worlds were visited.
-    const char *run(uint32_t *at) {
-        begin();
-        for (uint32_t i = 0; i < all.size(); i++) {
-            World from = all[i].world;
-            *at = i;
-            for (const Step &s : steps_of(from)) {
-                add(s.world, i, s.label);
-                if (s.fault) *at = static_cast<uint32_t>(all.size() - 1);
-                if (s.fault) return s.fault;
-            }
-        }
-        return nullptr;
+    const std::vector<Step> &steps_of(const World &w) override {
+        return steps = list(w);
     }
-    void tell_way(uint32_t at) const {
-        std::vector<uint32_t> way = way_to(at);
-        for (; !way.empty(); way.pop_back()) printf("    %s\n", all[way.back()].way);
+    std::string label(const World &, const char *const &way) override {
+        return way;
     }
 };
 
-// Returns whether the search ended as it has to.
-bool search(const Variant *broken, bool told, bool answers_in_time) {
-    Search s;
-    uint32_t at = 0;
-    variant = broken ? broken->name : "";
-    in_time = answers_in_time;
-    const char *wrong = s.run(&at);
-    printf("%-17s %8zu states: %s\n",
-           broken    ? broken->name
-           : in_time ? "answers in time"
-                     : "the rules",
-           s.all.size(), wrong ? wrong : "exhausted, nothing wrong");
-    if (wrong && (told || !broken)) s.tell_way(at);
-    return broken ? wrong && strstr(wrong, in_time ? "a deadline comes" : "a session ends") : wrong == nullptr;
+model::Outcome search(unsigned part, bool is_long) {
+    in_time = part == 1;
+    return Search(is_long ? 3 : 2).run();
 }
 
 } // namespace
 
 int main(int count, char **arguments) {
-    std::string option = count > 1 ? arguments[1] : "", name = count > 2 ? arguments[2] : "";
-    bool good = true, known = option.empty() || option == "--rules" || option == "--long" || option == "--list";
-    if (option == "--long") faults = 3;
-    if (option.empty() || option == "--rules" || option == "--long") {
-        good = search(nullptr, true, false) && good;
-        good = search(nullptr, true, true) && good;
-    }
-    for (const Variant &v : VARIANTS) {
-        if (option == "--list") printf("%-17s %s\n", v.name, v.what);
-        if (!option.empty() && (option != "--variant" || name != v.name)) continue;
-        known = true;
-        good = search(&v, !option.empty(), !strcmp(v.name, "seldom")) && good;
-    }
-    if (!known) fprintf(stderr, "usage: clock [--rules | --long | --list | --variant NAME]\n");
-    return known ? !good : 2;
+    return model::run({"clock", "", VARIANTS, {{"faults", false}, {"in time", false}}, true, search}, count, arguments);
 }

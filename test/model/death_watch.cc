@@ -22,14 +22,15 @@
 // itself neither executes another program nor closes all its descriptors. When A gives a session up, a command that it
 // ordered and that has not started yet never starts.
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
-#include <string>
 #include <vector>
 
-#include "seen.h"
+#include "search.h"
 
 namespace {
+
+using model::is;
+using model::Variant;
 
 enum { T = 2, GIVE_UP = 2 * T };                           // in ticks
 enum Process : uint8_t { RUNS, STOPPED, EXECUTED, ENDED }; // EXECUTED: another program, the same process
@@ -58,51 +59,39 @@ struct World {
     uint8_t may_stop, may_lose, may_beat; // what is left of faults and heartbeats
 };
 
-enum Claim { OVERLAP, IDLE_ITEM, BOTH };
-
-struct Variant {
-    const char *name, *what;
-    bool command; // else library
-    Claim claim;  // the one that it breaks
+const std::vector<Variant> VARIANTS = {
+    {"eof", "takes the end of its socket for the end of the process", "A's work goes on", "library", 0},
+    {"silence", "takes a process that is stopped for one that has ended", "A's work goes on", "library", 0},
+    {"too_early", "closes before what ran under the member has ended", "A's work goes on", "command", 0},
+    {"killed_is_gone", "counts a killed guardian as one that has nothing left", "A's work goes on", "command", 0},
+    {"unread_order", "judges before it has read all orders to start, and starts them afterwards", "A's work goes on",
+     "command", 0},
+    {"forker_killed", "is a process of its own, and takes the death of the forker for the end of all commands",
+     "A's work goes on", "command", 0},
+    {"number", "knows the process by its number, which was used again", "B works on", "library", 0},
+    {"other_will", "serves a machine, and takes the will that came last, from whichever process", "B works on",
+     "library", 0},
+    {"newest", "closes the newest session of the member's name, instead of the one that it was told", "B works on",
+     "library", 0},
+    {"unread_will", "does not read what lies in its socket before it acts", "waits for a session", "library", 0},
+    {"first_will", "keeps the first will that it was told", "waits for a session", "library", 0},
+    {"waits_for_eof", "waits for the end of its socket as well, which a forked child holds open", "waits for a session",
+     "library", 0},
+    {"once", "tries once", "waits for a session", "library", 0},
 };
 
-const Variant VARIANTS[] = {
-    {"eof", "takes the end of its socket for the end of the process", false, OVERLAP},
-    {"silence", "takes a process that is stopped for one that has ended", false, OVERLAP},
-    {"too_early", "closes before what ran under the member has ended", true, OVERLAP},
-    {"killed_is_gone", "counts a killed guardian as one that has nothing left", true, OVERLAP},
-    {"unread_order", "judges before it has read all orders to start, and starts them afterwards", true, OVERLAP},
-    {"forker_killed", "is a process of its own, and takes the death of the forker for the end of all commands", true,
-     OVERLAP},
-    {"number", "knows the process by its number, which was used again", false, OVERLAP},
-    {"other_will", "serves a machine, and takes the will that came last, from whichever process", false, OVERLAP},
-    {"newest", "closes the newest session of the member's name, instead of the one that it was told", false, OVERLAP},
-    {"unread_will", "does not read what lies in its socket before it acts", false, IDLE_ITEM},
-    {"first_will", "keeps the first will that it was told", false, IDLE_ITEM},
-    {"waits_for_eof", "waits for the end of its socket as well, which a forked child holds open", false, IDLE_ITEM},
-    {"once", "tries once", false, IDLE_ITEM},
-};
-
-std::string variant; // the name of the one that is searched; empty: the rules
 bool commands;
 size_t closes; // steps that took the item from its owner, by a close
 
-bool is(const char *name) {
-    return variant == name;
-}
-
 // ---- steps ----
 
-struct Step {
-    World world;
-    const char *label;
-    bool fair; // happens sooner or later, without a tick
-};
+using Base = model::Search<World, const char *>;
+using Step = Base::Next; // what is fair happens sooner or later, without a tick
 
 std::vector<Step> steps;
 
 World &step(const World &from, const char *label, bool fair) {
-    steps.push_back({from, label, fair});
+    steps.push_back({from, label, fair, nullptr, false});
     return steps.back().world;
 }
 
@@ -421,66 +410,46 @@ World canonical(World w) {
     return w;
 }
 
-struct Search : Seen<World, const char *> {
-    // Returns what is wrong, and where; or NULL when all worlds were visited.
-    const char *run(Claim claim, uint32_t *at) {
-        World begin = {};
-        begin.may_stop = begin.may_lose = begin.may_beat = 1;
-        add(begin, 0, "begin");
-        for (uint32_t i = 0; i < all.size(); i++) {
-            World w = all[i].world; // add() moves them
-            *at = i;
-            steps.clear();
-            member_session(w), member_life(w), guardians(w), death_watch(w), network(w), others(w), tick(w);
-            bool rests = true;
-            for (const Step &s : steps) rests = rests && !s.fair;
-            const char *wrong = rests && claim != OVERLAP ? idle_item(w) : nullptr;
-            if (wrong) return wrong;
-            for (const Step &s : steps) {
-                wrong = claim == IDLE_ITEM ? nullptr : overlap(s.world);
-                if (wrong || !is_over(s.world)) add(canonical(s.world), i, s.label);
-                *at = static_cast<uint32_t>(all.size() - 1);
-                if (wrong) return wrong;
-            }
-        }
-        return nullptr;
+class Search : public Base {
+    void begin() override {
+        World w = {};
+        w.may_stop = w.may_lose = w.may_beat = 1;
+        closes = 0;
+        add(w, 0, "begin");
     }
-    void tell_way(uint32_t at) const {
-        std::vector<uint32_t> way = way_to(at);
-        for (; !way.empty(); way.pop_back()) printf("    %s\n", all[way.back()].way);
+    const std::vector<Step> &steps_of(const World &w) override {
+        steps.clear();
+        member_session(w), member_life(w), guardians(w), death_watch(w), network(w), others(w), tick(w);
+        for (Step &s : steps) {
+            const char *wrong = overlap(s.world);
+            s.fault = model::asks_for(wrong) ? wrong : nullptr;
+            s.is_over = is_over(s.world);
+        }
+        return steps;
+    }
+    const char *rest(const World &w) override {
+        const char *wrong = idle_item(w);
+        return model::asks_for(wrong) ? wrong : nullptr;
+    }
+    World canonical(const World &w) override {
+        return ::canonical(w);
+    }
+    const char *finish(uint32_t *) override {
+        return closes ? nullptr : "the watch never closed the session of an owner";
+    }
+    std::string label(const World &, const char *const &way) override {
+        return way;
     }
 };
 
-// Returns whether the search ended as it has to.
-bool search(const Variant *broken, bool command, bool told) {
-    Search s;
-    uint32_t at = 0;
-    variant = broken ? broken->name : "";
-    commands = command;
-    closes = 0;
-    const char *wrong = s.run(broken ? broken->claim : BOTH, &at);
-    if (!wrong && !closes) wrong = "the watch never closed the session of an owner";
-    printf("%-15s %-8s %8zu states: %s\n", broken ? broken->name : "the rules", command ? "command" : "library",
-           s.all.size(), wrong ? wrong : "exhausted, nothing wrong");
-    if (wrong && (told || !broken)) s.tell_way(at);
-    return broken ? wrong != nullptr : wrong == nullptr;
+model::Outcome search(unsigned part, bool) {
+    commands = part == 1;
+    return Search().run();
 }
 
 } // namespace
 
 int main(int count, char **arguments) {
-    std::string option = count > 1 ? arguments[1] : "", name = count > 2 ? arguments[2] : "";
-    bool good = true, known = option.empty() || option == "--rules" || option == "--list";
-    if (option.empty() || option == "--rules") {
-        good = search(nullptr, false, true) && good;
-        good = search(nullptr, true, true) && good;
-    }
-    for (const Variant &v : VARIANTS) {
-        if (option == "--list") printf("%-15s the watch %s\n", v.name, v.what);
-        if (!option.empty() && (option != "--variant" || name != v.name)) continue;
-        known = true;
-        good = search(&v, v.command, !option.empty()) && good;
-    }
-    if (!known) fprintf(stderr, "usage: death_watch [--rules | --list | --variant NAME]\n");
-    return known ? !good : 2;
+    return model::run({"death_watch", "the watch", VARIANTS, {{"library", false}, {"command", false}}, false, search},
+                      count, arguments);
 }

@@ -24,14 +24,15 @@
 #include <algorithm>
 #include <bitset>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
-#include <string>
 #include <vector>
 
-#include "seen.h"
+#include "search.h"
 
 namespace {
+
+using model::is;
+using model::Variant;
 
 enum { ITEMS = 3, LEAVING_MOST = 2 };
 enum State : uint8_t { ALLOCATING, ACQUIRED, RELEASE, FAILURE, STATES };
@@ -115,31 +116,26 @@ struct World {
     uint8_t eager, suspends, rejoins; // as the user has chosen
 };
 
-struct Variant {
-    const char *name, *what, *fault; // fault: a part of what the search has to find
+const std::vector<Variant> VARIANTS = {
+    {"shows_early", "shows an item whose place is not the first yet", "an item that the table", nullptr, 0},
+    {"drops_shown", "leaves the place of a shown item when it is outside the target", "an item that the table", nullptr,
+     0},
+    {"takes_any_answer", "takes an answer to a RELEASE that the user was not told of", "nobody was told of", nullptr,
+     0},
+    {"keeps_revoked", "goes on after a RELEASE and leaves what was revoked as it is", "revoked outside RELEASE",
+     nullptr, 0},
+    {"forgets_new_lack", "goes on after a RELEASE though the target lacks other items by now", "nobody revokes it",
+     nullptr, 0},
+    {"acquires_early", "is ACQUIRED while places are on their way out", "ACQUIRED without", nullptr, 0},
+    {"misses_deletion", "stays ACQUIRED when somebody deletes a place", "ACQUIRED without", nullptr, 0},
+    {"never_asks_again", "asks for no place in the stead of one that was deleted", "no way on", nullptr, 0},
+    {"fails_again", "fails a second time", "change of state", nullptr, 0},
+    {"keeps_on_ready", "keeps what is outside the target after its next owner has gone", "kept for nobody", nullptr, 0},
 };
 
-const Variant VARIANTS[] = {
-    {"shows_early", "shows an item whose place is not the first yet", "an item that the table"},
-    {"drops_shown", "leaves the place of a shown item when it is outside the target", "an item that the table"},
-    {"takes_any_answer", "takes an answer to a RELEASE that the user was not told of", "nobody was told of"},
-    {"keeps_revoked", "goes on after a RELEASE and leaves what was revoked as it is", "revoked outside RELEASE"},
-    {"forgets_new_lack", "goes on after a RELEASE though the target lacks other items by now", "nobody revokes it"},
-    {"acquires_early", "is ACQUIRED while places are on their way out", "ACQUIRED without"},
-    {"misses_deletion", "stays ACQUIRED when somebody deletes a place", "ACQUIRED without"},
-    {"never_asks_again", "asks for no place in the stead of one that was deleted", "no way on"},
-    {"fails_again", "fails a second time", "change of state"},
-    {"keeps_on_ready", "keeps what is outside the target after its next owner has gone", "kept for nobody"},
-};
-
-std::string variant; // the name of the one that is searched; empty: the rules
-const char *fault;   // of the step that was made last
+const char *fault; // of the step that was made last
 std::bitset<MOVES> moved;
 std::bitset<STATES * STATES> entered;
-
-bool is(const char *name) {
-    return variant == name;
-}
 
 bool is_shown(const Item &i) {
     return i.stage >= SHOWN;
@@ -353,11 +349,13 @@ void prove(World &w) {
 
 enum Kind : uint8_t { FAIR, FREE, LOSS, USER }; // fair steps happen sooner or later; a user's answer is one, too
 
-struct Step {
-    World world;
-    const char *label, *fault;
+struct Way {
+    const char *label;
     Kind kind;
 };
+
+using Base = model::Search<World, Way>;
+using Step = Base::Next;
 
 // Puts the items in an order, as they differ by nothing but how they stand.
 World sorted(World w) {
@@ -388,7 +386,7 @@ const char *judge(const World &w) {
 }
 
 template <typename Do> void step(std::vector<Step> &steps, const World &from, const char *label, Kind kind, Do act) {
-    Step s{from, label, nullptr, kind};
+    Step s{from, {label, kind}, kind == FAIR || kind == USER, nullptr, false};
     fault = nullptr;
     act(s.world);
     s.fault = fault ? fault : judge(s.world);
@@ -436,7 +434,7 @@ void add_item_steps(std::vector<Step> &steps, const World &w, unsigned n) {
     if (i.next != NOBODY) hear("the next owner has gone", FREE, NOBODY);
 }
 
-std::vector<Step> steps_of(const World &w) {
+std::vector<Step> list(const World &w) {
     std::vector<Step> steps;
     bool holds = false, works = w.state != FAILURE;
     for (unsigned n = 0; n < ITEMS; n++) {
@@ -473,33 +471,47 @@ std::vector<Step> steps_of(const World &w) {
     return steps;
 }
 
-struct Search : Seen<World, const char *> {
+// Returns a row of a table that was never used, or NULL.
+const char *unused_row() {
+    static std::string what;
+    what.clear();
+    for (unsigned m = 0; m < MOVES; m++) {
+        if (moved[m]) continue;
+        what = std::string("never made: ") + ROWS[m].name;
+    }
+    for (unsigned n = 0; n < STATES * STATES; n++) {
+        unsigned from = n / STATES, to = n % STATES;
+        if (entered[n] || !(NEXT_STATES[from] >> to & 1)) continue;
+        what = std::string("never happens: ") + STATE_NAMES[from] + " to " + STATE_NAMES[to];
+    }
+    return what.empty() ? nullptr : what.c_str();
+}
+
+class Search : public Base {
     struct Edge {
         uint32_t from, to;
     };
+    std::vector<Step> steps;
+    std::vector<Edge> ways_on;
 
-    // Returns what is wrong, and where; or NULL when all worlds were visited.
-    const char *run(uint32_t *at) {
+    void begin() override {
         for (unsigned chosen = 0; chosen < 8; chosen++) {
             World w = {};
             w.eager = chosen & 1, w.suspends = chosen >> 1 & 1, w.rejoins = chosen >> 2 & 1;
-            add(w, 0, "begin");
+            add(w, 0, {"begin", FREE});
         }
-        std::vector<Edge> ways_on;
-        for (uint32_t i = 0; i < all.size(); i++) {
-            World from = all[i].world;
-            for (const Step &s : steps_of(from)) {
-                World to = sorted(s.world);
-                add(to, i, s.label);
-                *at = static_cast<uint32_t>(all.size() - 1);
-                if (s.fault) return s.fault;
-                if (s.kind == FAIR || s.kind == USER) ways_on.push_back({i, find(to)});
-            }
-        }
-        return find_dead_end(ways_on, at);
     }
-    // Returns what is wrong if a world has no way on, and where; or NULL.
-    const char *find_dead_end(const std::vector<Edge> &ways_on, uint32_t *at) const {
+    const std::vector<Step> &steps_of(const World &w) override {
+        return steps = list(w);
+    }
+    World canonical(const World &w) override {
+        return sorted(w);
+    }
+    void made(uint32_t from, uint32_t to, const Step &s) override {
+        if (s.fair) ways_on.push_back({from, to});
+    }
+    // Finds a world that has no way on, and a row that was never used.
+    const char *finish(uint32_t *at) override {
         std::vector<bool> has_way(all.size());
         for (uint32_t i = 0; i < all.size(); i++) has_way[i] = is_end(all[i].world);
         for (bool more = true; more;) {
@@ -511,55 +523,19 @@ struct Search : Seen<World, const char *> {
         }
         for (*at = 0; *at < all.size(); ++*at)
             if (!has_way[*at]) return "there is no way on from here";
-        return nullptr;
+        return *at = 0, model::broken ? nullptr : unused_row();
     }
-    void tell_way(uint32_t at) const {
-        std::vector<uint32_t> way = way_to(at);
-        for (; !way.empty(); way.pop_back()) printf("    %s\n", all[way.back()].way);
+    std::string label(const World &, const Way &way) override {
+        return way.label;
     }
 };
 
-// Returns whether each row of both tables was used, and tells of those that were not.
-bool used_all() {
-    bool good = true;
-    for (unsigned m = 0; m < MOVES; m++) {
-        if (moved[m]) continue;
-        printf("    never made: %s\n", ROWS[m].name);
-        good = false;
-    }
-    for (unsigned n = 0; n < STATES * STATES; n++) {
-        unsigned from = n / STATES, to = n % STATES;
-        if (entered[n] || !(NEXT_STATES[from] >> to & 1)) continue;
-        printf("    never happens: %s to %s\n", STATE_NAMES[from], STATE_NAMES[to]);
-        good = false;
-    }
-    return good;
-}
-
-// Returns whether the search ended as it has to.
-bool search(const Variant *broken, bool told) {
-    Search s;
-    uint32_t at = 0;
-    variant = broken ? broken->name : "";
-    const char *wrong = s.run(&at);
-    printf("%-17s %8zu states: %s\n", broken ? broken->name : "the rules", s.all.size(),
-           wrong ? wrong : "exhausted, nothing wrong");
-    if (wrong && (told || !broken)) s.tell_way(at);
-    return broken ? wrong && strstr(wrong, broken->fault) : wrong == nullptr && used_all();
+model::Outcome search(unsigned, bool) {
+    return Search().run();
 }
 
 } // namespace
 
 int main(int count, char **arguments) {
-    std::string option = count > 1 ? arguments[1] : "", name = count > 2 ? arguments[2] : "";
-    bool good = true, known = option.empty() || option == "--rules" || option == "--list";
-    if (option.empty() || option == "--rules") good = search(nullptr, true) && good;
-    for (const Variant &v : VARIANTS) {
-        if (option == "--list") printf("%-17s the member %s\n", v.name, v.what);
-        if (!option.empty() && (option != "--variant" || name != v.name)) continue;
-        known = true;
-        good = search(&v, !option.empty()) && good;
-    }
-    if (!known) fprintf(stderr, "usage: member [--rules | --list | --variant NAME]\n");
-    return known ? !good : 2;
+    return model::run({"member", "the member", VARIANTS, {{"", false}}, false, search}, count, arguments);
 }

@@ -17,15 +17,15 @@
 //  3. Each write ends.
 //
 // Left out: somebody else's writes of the note, after which the member has none; the end of the session; the user.
-#include <cstdint>
-#include <cstdio>
 #include <cstring>
-#include <string>
 #include <vector>
 
-#include "seen.h"
+#include "search.h"
 
 namespace {
+
+using model::is;
+using model::Variant;
 
 enum { WRITES = 4, LINE = 3, CHANNEL = 6 };
 enum Answer : uint8_t { DONE, VERSION, NO_NODE, UNKNOWN };
@@ -50,25 +50,18 @@ struct World {
     uint8_t may_break, may_say_nothing, may_put_off, may_delete;
 };
 
-struct Variant {
-    const char *name, *what;
+const std::vector<Variant> VARIANTS = {
+    {"lost_is_done", "takes a write whose answer was lost for done", "believes a write", nullptr, 0},
+    {"lost_is_undone", "takes a write whose answer was lost for undone", "does not believe", nullptr, 0},
+    {"version_is_proof", "takes a refusal of the version for proof, also behind a write that is open",
+     "believes a write", nullptr, 0},
+    {"line_goes_on", "writes what stands behind a refused write at the version that is there",
+     "says that something was given", nullptr, 0},
+    {"given_stays", "says of a refused write that it gave", "says that something was given", nullptr, 0},
+    {"no_version", "writes at any version", "says that something was given", nullptr, 0},
 };
 
-const Variant VARIANTS[] = {
-    {"lost_is_done", "takes a write whose answer was lost for done"},
-    {"lost_is_undone", "takes a write whose answer was lost for undone"},
-    {"version_is_proof", "takes a refusal of the version for proof, also behind a write that is open"},
-    {"line_goes_on", "writes what stands behind a refused write at the version that is there"},
-    {"given_stays", "says of a refused write that it gave"},
-    {"no_version", "writes at any version"},
-};
-
-std::string variant; // the name of the one that is searched; empty: the rules
-const char *fault;   // of the step that was made last
-
-bool is(const char *name) {
-    return variant == name;
-}
+const char *fault; // of the step that was made last
 
 uint8_t bit(unsigned n) {
     return static_cast<uint8_t>(1u << n);
@@ -207,21 +200,18 @@ void break_connection(World &w) {
 
 // ---- the search ----
 
-struct Step {
-    World world;
-    const char *label, *fault;
-    bool fair; // happens sooner or later
-};
+using Base = model::Search<World, const char *>;
+using Step = Base::Next;
 
 template <typename Do> void step(std::vector<Step> &steps, const World &from, const char *label, bool fair, Do act) {
-    Step s{from, label, nullptr, fair};
+    Step s{from, label, fair, nullptr, false};
     fault = nullptr;
     act(s.world);
     s.fault = fault;
     steps.push_back(s);
 }
 
-std::vector<Step> steps_of(const World &w) {
+std::vector<Step> list(const World &w) {
     std::vector<Step> steps;
     if (has_room(w)) step(steps, w, "the member writes its note", false, begin);
     if (w.requests[0].write) step(steps, w, "a request arrives", true, serve);
@@ -262,58 +252,33 @@ std::vector<Step> steps_of(const World &w) {
     return steps;
 }
 
-struct Search : Seen<World, const char *> {
-    // Returns what is wrong, and where; or NULL when all worlds were visited.
-    const char *run(uint32_t *at) {
+class Search : public Base {
+    std::vector<Step> steps;
+
+    void begin() override {
         World w = {};
         w.connected = w.may_say_nothing = w.may_delete = 1;
         w.may_break = w.may_put_off = 2;
         w.places = bit(WRITES) - 1;
         add(w, 0, "begin");
-        for (uint32_t i = 0; i < all.size(); i++) {
-            bool rests = true;
-            World from = all[i].world;
-            *at = i;
-            for (const Step &s : steps_of(from)) {
-                rests = rests && !s.fair;
-                add(s.world, i, s.label);
-                if (s.fault) *at = static_cast<uint32_t>(all.size() - 1);
-                if (s.fault) return s.fault;
-            }
-            if (rests && from.first < from.begun) return "a write never ends";
-        }
-        return nullptr;
     }
-    void tell_way(uint32_t at) const {
-        std::vector<uint32_t> way = way_to(at);
-        for (; !way.empty(); way.pop_back()) printf("    %s\n", all[way.back()].way);
+    const std::vector<Step> &steps_of(const World &w) override {
+        return steps = list(w);
+    }
+    const char *rest(const World &w) override {
+        return w.first < w.begun ? "a write never ends" : nullptr;
+    }
+    std::string label(const World &, const char *const &way) override {
+        return way;
     }
 };
 
-// Returns whether the search ended as it has to.
-bool search(const Variant *broken, bool told) {
-    Search s;
-    uint32_t at = 0;
-    variant = broken ? broken->name : "";
-    const char *wrong = s.run(&at);
-    printf("%-17s %8zu states: %s\n", broken ? broken->name : "the rules", s.all.size(),
-           wrong ? wrong : "exhausted, nothing wrong");
-    if (wrong && (told || !broken)) s.tell_way(at);
-    return broken ? wrong != nullptr : wrong == nullptr;
+model::Outcome search(unsigned, bool) {
+    return Search().run();
 }
 
 } // namespace
 
 int main(int count, char **arguments) {
-    std::string option = count > 1 ? arguments[1] : "", name = count > 2 ? arguments[2] : "";
-    bool good = true, known = option.empty() || option == "--rules" || option == "--list";
-    if (option.empty() || option == "--rules") good = search(nullptr, true) && good;
-    for (const Variant &v : VARIANTS) {
-        if (option == "--list") printf("%-17s the member %s\n", v.name, v.what);
-        if (!option.empty() && (option != "--variant" || name != v.name)) continue;
-        known = true;
-        good = search(&v, !option.empty()) && good;
-    }
-    if (!known) fprintf(stderr, "usage: note_line [--rules | --list | --variant NAME]\n");
-    return known ? !good : 2;
+    return model::run({"note_line", "the member", VARIANTS, {{"", false}}, false, search}, count, arguments);
 }

@@ -1,7 +1,8 @@
 // A model of the writers and readers of the plan: D21 to D30 of docs/protocol.md. SPDX-License-Identifier: Apache-2.0
 //
 //   plan_writers                   the rules, then each broken variant: the test model.plan_writers
-//   plan_writers --rules [--long]  the rules alone, with counts of steps; --long: with more faults
+//   plan_writers --rules           the rules alone, with counts of steps
+//   plan_writers --long            the same, with more faults
 //   plan_writers --list            the variants
 //   plan_writers --variant NAME    one of them, with the way to its fault
 //
@@ -24,14 +25,18 @@
 // is applied. Names that nobody can know again are used again; the rules would take a fresh one.
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "seen.h"
+#include "search.h"
 
 namespace {
+
+using model::About;
+using model::is;
+using model::Step;
+using model::Variant;
 
 enum { MEMBERS = 3, NAMES = 12, WRITERS = 2 };
 
@@ -92,68 +97,51 @@ enum Kind : uint8_t {
     KINDS
 };
 
-struct Step {
-    uint8_t kind, who, argument;
-};
-
-struct About {
-    const char *label;
-    uint8_t of_member, arguments; // the arguments are below this
-    bool fair;                    // happens sooner or later
-};
-
 const About ABOUT[KINDS] = {
-    {"reads the root", 1, 1, true},
-    {"CHANGES SERVERS, AND READS THE ROOT BEFORE", 1, 1, false},
-    {"reads a chunk", 1, 1, true},
-    {"reads the root again", 1, 1, true},
-    {"has something to write", 1, 1, false},
-    {"attempts to write", 1, 4, true},
-    {"'s request is applied, or refused", 1, 1, true},
-    {"'s request of the lost connection is lost", 1, 1, true},
-    {"takes an answer", 1, 1, true},
-    {"LOSES ITS CONNECTION", 1, 1, false},
-    {"reads whether its write was applied", 1, 1, true},
-    {"lists the children of the plan", 1, 1, true},
-    {"SOMEBODY DELETES A CHUNK", 0, NAMES + 1, false},
-    {"SOMEBODY DELETES AN EPOCH CHILD", 0, NAMES + 1, false},
-    {"SOMEBODY DELETES P/plan WITH ITS CHILDREN", 0, 1, false},
-    {"SOMEBODY MAKES AN EMPTY P/plan", 0, 1, false},
+    {"reads the root", MEMBERS, 1, true},
+    {"CHANGES SERVERS, AND READS THE ROOT BEFORE", MEMBERS, 1, false},
+    {"reads a chunk", MEMBERS, 1, true},
+    {"reads the root again", MEMBERS, 1, true},
+    {"has something to write", MEMBERS, 1, false},
+    {"attempts to write", MEMBERS, 4, true},
+    {"'s request is applied, or refused", MEMBERS, 1, true},
+    {"'s request of the lost connection is lost", MEMBERS, 1, true},
+    {"takes an answer", MEMBERS, 1, true},
+    {"LOSES ITS CONNECTION", MEMBERS, 1, false},
+    {"reads whether its write was applied", MEMBERS, 1, true},
+    {"lists the children of the plan", MEMBERS, 1, true},
+    {"SOMEBODY DELETES A CHUNK", 1, NAMES + 1, false},
+    {"SOMEBODY DELETES AN EPOCH CHILD", 1, NAMES + 1, false},
+    {"SOMEBODY DELETES P/plan WITH ITS CHILDREN", 1, 1, false},
+    {"SOMEBODY MAKES AN EMPTY P/plan", 1, 1, false},
 };
 
-struct Variant {
-    const char *name, *what, *shows; // shows: the fault that the search has to find
-};
-
-const Variant VARIANTS[] = {
-    {"no_epoch", "a writer does not check the epoch child", "a writer writes over a root that it did not read"},
+const std::vector<Variant> VARIANTS = {
+    {"no_epoch", "a writer does not check the epoch child", "a writer writes over a root that it did not read", nullptr,
+     0},
     {"epoch_in_multi", "a writer makes a new epoch child in the multi that sets the root",
-     "a writer writes over a root that it did not read"},
+     "a writer writes over a root that it did not read", "epoch", 0},
     {"epoch_unread", "a writer that made an epoch child does not read the root again",
-     "a writer writes over a root that it did not read"},
-    {"in_parts", "a reader follows a plan without a chunk that is missing", "a member follows a plan in parts"},
-    {"blind_deltas", "a reader applies deltas to whatever it has", "a member follows what nobody wrote"},
+     "a writer writes over a root that it did not read", "epoch", 0},
+    {"in_parts", "a reader follows a plan without a chunk that is missing", "a member follows a plan in parts", nullptr,
+     0},
+    {"blind_deltas", "a reader applies deltas to whatever it has", "a member follows what nobody wrote", nullptr, 0},
     {"any_root", "a reader follows a root that is older than one that it read",
-     "a member follows a plan that is older than its own"},
+     "a member follows a plan that is older than its own", nullptr, 0},
     {"root_first", "a writer makes its chunk after the root",
-     "the root names a chunk that is not there, and that nobody else deleted"},
+     "the root names a chunk that is not there, and that nobody else deleted", nullptr, 0},
     {"garbage_above", "a writer deletes chunks of higher generations, too",
-     "the root names a chunk that is not there, and that nobody else deleted"},
+     "the root names a chunk that is not there, and that nobody else deleted", nullptr, 0},
     {"garbage_unchecked", "a writer deletes garbage without a check of root and epoch",
-     "the root names a chunk that is not there, and that nobody else deleted"},
+     "the root names a chunk that is not there, and that nobody else deleted", nullptr, 0},
     {"no_barrier", "a writer reads without a barrier what became of its write",
-     "a write is applied that its writer took for undone"},
+     "a write is applied that its writer took for undone", nullptr, 0},
     {"lost_is_done", "a writer takes a write whose answer was lost for done",
-     "a member follows a plan that never stood there"},
-    {"kept_broken", "members do not write a broken plan again", "no plan stands, and nobody writes one"},
+     "a member follows a plan that never stood there", nullptr, 0},
+    {"kept_broken", "members do not write a broken plan again", "no plan stands, and nobody writes one", nullptr, 0},
 };
 
-std::string variant; // the name of the one that is searched; empty: the rules
-const char *fault;   // of the step that was made last
-
-bool is(const char *name) {
-    return variant == name;
-}
+const char *fault; // of the step that was made last
 
 uint16_t bit(unsigned name) {
     return static_cast<uint16_t>(name ? 1u << (name - 1) : 0);
@@ -574,7 +562,7 @@ const char *apply_fault(World &w, Member &m, const Step &s) {
 
 // Makes the step and returns NULL; or returns why the rules do not allow it. A claim that it breaks is in fault.
 const char *apply(World &w, const Step &s) {
-    if (!ABOUT[s.kind].of_member) return apply_other(w, s);
+    if (ABOUT[s.kind].members == 1) return apply_other(w, s);
     Member &m = w.members[s.who];
     bool barrier = !m.out.kind || is("no_barrier");
     const char *no = "not now";
@@ -643,98 +631,62 @@ World first_world(const Setup &setup) {
     return w;
 }
 
-struct Search : Seen<World, Way> {
-    uint64_t taken[KINDS] = {};
+using Base = model::Search<World, Way>;
 
-    // Makes the step, if the rules allow it. Returns whether they do.
-    bool try_step(uint32_t from, const Step &s) {
-        World next = all[from].world;
-        Way way = {s, {}};
-        fault = nullptr;
-        if (apply(next, s)) return false;
-        taken[s.kind]++;
-        const char *found = fault;
-        settle(next, way.was);
-        add(next, from, way);
-        fault = found;
-        return true;
-    }
-    // Returns what is wrong, and where; or NULL when all worlds were visited.
-    const char *run(const Setup &setup, uint32_t *at) {
+class Search : public Base {
+  public:
+    explicit Search(const Setup &s) : setup(s) {}
+
+  private:
+    const Setup &setup;
+    std::vector<Next> steps;
+    uint64_t taken[KINDS] = {};
+    uint8_t names[MEMBERS] = {0, 1, 2}; // who stands where, on the way that is told
+
+    void begin() override {
         Way none = {};
         World w = first_world(setup);
         settle(w, none.was);
         add(w, 0, none);
-        for (uint32_t i = 0; i < all.size(); i++) {
-            bool rests = true;
-            *at = i;
-            for (uint8_t kind = 0; kind < KINDS; kind++) {
-                const About &about = ABOUT[kind];
-                unsigned members = about.of_member ? MEMBERS : 1;
-                for (unsigned n = 0; n < members * about.arguments; n++) {
-                    Step s = {kind, static_cast<uint8_t>(n % members), static_cast<uint8_t>(n / members)};
-                    if (!try_step(i, s)) continue;
-                    rests = rests && !about.fair;
-                    if (fault) *at = static_cast<uint32_t>(all.size() - 1);
-                    if (fault) return fault;
-                }
-            }
-            if (rests && wrong_at_rest(all[i].world)) return wrong_at_rest(all[i].world);
-        }
-        return nullptr;
     }
-    void tell_way(uint32_t at) const {
-        uint8_t names[MEMBERS] = {0, 1, 2}, old[MEMBERS];
-        std::vector<uint32_t> way = way_to(at);
-        for (; !way.empty(); way.pop_back()) {
-            const Way &one = all[way.back()].way;
-            const About &about = ABOUT[one.step.kind];
-            static const char *const texts[] = {"inline", "a base", "a delta", "generation 0"};
-            if (about.of_member) printf("    %c%s", 'A' + names[one.step.who], about.label[0] == '\'' ? "" : " ");
-            else printf("    ");
-            printf("%s%s%s\n", about.label, one.step.kind == ATTEMPT ? ": " : "",
-                   one.step.kind == ATTEMPT ? texts[one.step.argument] : "");
-            memcpy(old, names, sizeof old);
-            for (unsigned i = 0; i < MEMBERS; i++) names[i] = old[one.was[i]];
-        }
+    const std::vector<Next> &steps_of(const World &w) override {
+        steps.clear();
+        model::try_all<Step>(ABOUT, [&](const Step &s) {
+            Next n = {w, {s, {}}, ABOUT[s.kind].fair, nullptr, false};
+            fault = nullptr;
+            if (apply(n.world, s)) return;
+            taken[s.kind]++;
+            n.fault = fault;
+            settle(n.world, n.way.was);
+            steps.push_back(n);
+        });
+        return steps;
+    }
+    const char *rest(const World &w) override {
+        return wrong_at_rest(w);
+    }
+    std::string label(const World &, const Way &way) override {
+        static const char *const texts[] = {"inline", "a base", "a delta", "generation 0"};
+        uint8_t old[MEMBERS];
+        std::string text = model::tell(ABOUT[way.step.kind], names[way.step.who]);
+        if (way.step.kind == ATTEMPT) text += std::string(": ") + texts[way.step.argument];
+        memcpy(old, names, sizeof old);
+        for (unsigned i = 0; i < MEMBERS; i++) names[i] = old[way.was[i]];
+        return text;
+    }
+    std::vector<std::string> counts() override {
+        return model::list_counts(ABOUT, taken);
     }
 };
 
-// Searches each setup. Returns whether that ended as it has to.
-bool search(const Variant *broken, bool told, bool is_long) {
-    bool found = false;
-    variant = broken ? broken->name : "";
-    for (const Setup &setup : SETUPS) {
-        Search s;
-        uint32_t at = 0;
-        if (setup.is_long && !broken && !is_long) continue;
-        const char *wrong = s.run(setup, &at);
-        found = found || (wrong && (!broken || !strcmp(wrong, broken->shows)));
-        if (!broken || wrong) {
-            printf("%-17s %-9s %8zu states: %s\n", broken ? broken->name : "the rules", setup.name, s.all.size(),
-                   wrong ? wrong : "exhausted, nothing wrong");
-        }
-        if (wrong && (told || !broken)) s.tell_way(at);
-        for (unsigned i = 0; i < KINDS && !broken && told; i++)
-            printf("    %9zu x %s\n", static_cast<size_t>(s.taken[i]), ABOUT[i].label);
-        if (wrong) break;
-    }
-    if (broken && !found) printf("%-17s its fault was not found\n", broken->name);
-    return broken ? found : !found;
+model::Outcome search(unsigned part, bool) {
+    return Search(SETUPS[part]).run();
 }
 
 } // namespace
 
 int main(int count_of, char **arguments) {
-    std::string option = count_of > 1 ? arguments[1] : "", name = count_of > 2 ? arguments[2] : "";
-    bool good = true, known = option.empty() || option == "--rules" || option == "--list";
-    if (option.empty() || option == "--rules") good = search(nullptr, !option.empty(), name == "--long") && good;
-    for (const Variant &v : VARIANTS) {
-        if (option == "--list") printf("%-17s %s\n", v.name, v.what);
-        if (!option.empty() && (option != "--variant" || name != v.name)) continue;
-        known = true;
-        good = search(&v, !option.empty(), false) && good;
-    }
-    if (!known) fprintf(stderr, "usage: plan_writers [--rules [--long] | --list | --variant NAME]\n");
-    return known ? !good : 2;
+    std::vector<model::Part> parts;
+    for (const Setup &setup : SETUPS) parts.push_back({setup.name, setup.is_long});
+    return model::run({"plan_writers", "", VARIANTS, parts, true, search}, count_of, arguments);
 }

@@ -20,12 +20,11 @@
 //
 // A client does in its turn all that it can, as the library does. Left out: the clock, for a session ends only when
 // nothing of it is held (C5); directories that come and go (K2); the preferences of candidates.
-#include <cstdio>
 #include <type_traits>
 #include <vector>
 
 #include "rules/queue.h"
-#include "seen.h"
+#include "search.h"
 
 using namespace queue;
 
@@ -38,18 +37,25 @@ struct State {
 static_assert(std::has_unique_object_representations_v<State>, "equal states have equal bytes");
 
 const Mode MODES[CLIENTS] = {WRITER, READER, WRITER};
-bool is_long;
+
+const std::vector<model::Variant> VARIANTS = {
+    {"held_unseen", "holds without a list that shows its place", "holds behind a place", nullptr, 0},
+    {"waits_for_first", "waits for the first of the queue, not for the one before it", "wakes two", nullptr, 0},
+    {"watch_by_exists", "watches where nothing stands, and takes that for waiting", "waits for ever", nullptr, 0},
+    {"lost_is_undone", "takes a create whose answer was lost for undone", "left behind", nullptr, 0},
+    {"no_barrier", "believes a list after a lost answer without a barrier", "left behind", nullptr, 0},
+    {"lost_delete_is_done", "takes a delete whose answer was lost for done", "left behind", nullptr, 0},
+    {"reader_passes", "reads beside a writer before it", "holds behind a place", nullptr, 0},
+    {"deletes_while_held", "deletes its place before its belief has ended", "is held that does not stand", nullptr, 0},
+};
 
 struct Way {
     Kind kind;
     uint8_t who, broken;
 };
 
-struct Next {
-    State state;
-    Way way;
-    bool fair; // happens sooner or later
-};
+using Base = model::Search<State, Way>;
+using Next = Base::Next;
 
 bool asks(const World &w, unsigned who, Kind kind) {
     for (unsigned i = 0; i < ASKED; i++)
@@ -166,11 +172,11 @@ void forget(World &w) {
 
 class Steps {
   public:
-    std::vector<Next> all;
-
-    explicit Steps(const State &state) : from(state) {}
+    // The steps are put into `to`.
+    Steps(const State &state, std::vector<Next> &to) : all(to), from(state) {}
 
     void find() {
+        all.clear();
         for (unsigned p = 0; p < PLACES && all.empty(); p++)
             if (from.w.stage[p] != UNUSED) at_once(from.w.owner[p], p);
         if (!all.empty()) return;
@@ -184,6 +190,7 @@ class Steps {
     }
 
   private:
+    std::vector<Next> &all;
     const State &from;
 
     static Step step(Kind kind, unsigned who, unsigned place) {
@@ -195,10 +202,10 @@ class Steps {
     }
     // Tries the step. The rules are asked.
     State *attempt(const Step &s, bool fair) {
-        Next n{from, {s.kind, static_cast<uint8_t>(s.who), 0}, fair};
-        if (apply(n.state.w, s)) return nullptr;
+        Next n{from, {s.kind, static_cast<uint8_t>(s.who), 0}, fair, nullptr, false};
+        if (apply(n.world.w, s)) return nullptr;
         all.push_back(n);
-        return &all.back().state;
+        return &all.back().world;
     }
     bool fault(uint8_t kind) const {
         return from.faults && kind;
@@ -276,18 +283,18 @@ class Steps {
         return true;
     }
     void break_connection(unsigned who) {
-        Next n{from, {KINDS, static_cast<uint8_t>(who), 1}, false};
-        n.state.faults--;
-        n.state.may_break--;
-        if (lose_all(n.state.w, who)) all.push_back(n);
+        Next n{from, {KINDS, static_cast<uint8_t>(who), 1}, false, nullptr, false};
+        n.world.faults--;
+        n.world.may_break--;
+        if (lose_all(n.world.w, who)) all.push_back(n);
     }
     // The client has a new one at once. Its places of before are gone.
     void sessions(unsigned who) {
         if (!from.w.alive[who] || !fault(from.may_end)) return;
-        Next n{from, {END_SESSION, static_cast<uint8_t>(who), 0}, false};
-        n.state.faults--;
-        n.state.may_end--;
-        World &w = n.state.w;
+        Next n{from, {END_SESSION, static_cast<uint8_t>(who), 0}, false, nullptr, false};
+        n.world.faults--;
+        n.world.may_end--;
+        World &w = n.world.w;
         for (unsigned p = 0; p < PLACES; p++) {
             bool his = w.stage[p] != UNUSED && w.owner[p] == who && stands(w, p);
             if (his && apply(w, step(COMMIT_EXPIRED_DELETE, who, p))) return;
@@ -309,71 +316,48 @@ const char *rests_badly(const World &w) {
     return nullptr;
 }
 
-struct Search : Seen<State, Way> {
-    // Returns what is wrong, and where; or NULL when all states were visited.
-    const char *run(uint32_t *at) {
+class Search : public Base {
+  public:
+    explicit Search(uint8_t how_many) : faults(how_many) {}
+
+  private:
+    const uint8_t faults;
+    std::vector<Next> steps;
+
+    void begin() override {
         State s;
         memset(&s, 0, sizeof s);
-        s.faults = s.may_break = s.may_end = s.may_delete = is_long ? 2 : 1;
+        s.faults = s.may_break = s.may_end = s.may_delete = faults;
         for (unsigned who = 0; who < CLIENTS; who++) s.w.alive[who] = 1;
         add(s, 0, Way{});
-        for (uint32_t i = 0; i < all.size(); i++) {
-            State from = all[i].world;
-            Steps steps(from);
-            steps.find();
-            bool rests = true;
-            for (const Next &n : steps.all) {
-                rests = rests && !n.fair;
-                const char *what = wrong(n.state.w);
-                State next = n.state;
-                forget(next.w);
-                if (!next.faults) next.may_break = next.may_end = next.may_delete = 0;
-                add(next, i, n.way);
-                *at = static_cast<uint32_t>(all.size() - 1);
-                if (what) return what;
-            }
-            *at = i;
-            const char *what = rests ? rests_badly(from.w) : nullptr;
-            if (what) return what;
-        }
-        return nullptr;
     }
-    void tell_way(uint32_t at) const {
-        std::vector<uint32_t> way = way_to(at);
-        for (; !way.empty(); way.pop_back()) {
-            const Way &step = all[way.back()].way;
-            const char *what = step.broken ? "THE CONNECTION BREAKS" : names[step.kind];
-            printf("    client %u: %s\n", step.who, what);
-        }
+    const std::vector<Next> &steps_of(const State &s) override {
+        Steps(s, steps).find();
+        for (Next &n : steps) n.fault = wrong(n.world.w);
+        return steps;
+    }
+    const char *rest(const State &s) override {
+        return rests_badly(s.w);
+    }
+    State canonical(const State &s) override {
+        State next = s;
+        forget(next.w);
+        if (!next.faults) next.may_break = next.may_end = next.may_delete = 0;
+        return next;
+    }
+    std::string label(const State &, const Way &way) override {
+        const char *what = way.broken ? "THE CONNECTION BREAKS" : names[way.kind];
+        return "client " + std::to_string(way.who) + ": " + what;
     }
 };
 
-// Returns whether the search ended as it has to.
-bool search(const Variant *broken, bool told) {
-    Search s;
-    uint32_t at = 0;
-    variant = broken ? broken->name : "";
-    const char *wrong = s.run(&at);
-    printf("%-20s %8zu states: %s\n", broken ? broken->name : "the rules", s.all.size(),
-           wrong ? wrong : "exhausted, nothing wrong");
-    if (wrong && (told || !broken)) s.tell_way(at);
-    fflush(stdout);
-    return broken ? wrong != nullptr : wrong == nullptr;
+model::Outcome search(unsigned, bool is_long) {
+    variant = model::broken ? model::broken->name : "";
+    return Search(is_long ? 2 : 1).run();
 }
 
 } // namespace
 
 int main(int count, char **arguments) {
-    std::string option = count > 1 ? arguments[1] : "", name = count > 2 ? arguments[2] : "";
-    is_long = option == "--long";
-    bool good = true, known = option.empty() || option == "--rules" || is_long || option == "--list";
-    if (option.empty() || option == "--rules" || is_long) good = search(nullptr, true) && good;
-    for (const Variant &v : VARIANTS) {
-        if (option == "--list") printf("%-20s the client %s\n", v.name, v.what);
-        if (!option.empty() && (option != "--variant" || name != v.name)) continue;
-        known = true;
-        good = search(&v, !option.empty()) && good;
-    }
-    if (!known) fprintf(stderr, "usage: queue [--rules | --long | --list | --variant NAME]\n");
-    return known ? !good : 2;
+    return model::run({"queue", "the client", VARIANTS, {{"", false}}, true, search}, count, arguments);
 }

@@ -2,7 +2,7 @@
 //
 //   renewed_queue                   the rules, then each broken variant: the test model.renewed_queue
 //   renewed_queue --rules           the rules alone
-//   renewed_queue --deep            the same, and A may enter twice: ten times as many worlds
+//   renewed_queue --long            the same, and A may enter twice: ten times as many worlds
 //   renewed_queue --list            the variants
 //   renewed_queue --variant NAME    one of them, with the way to its fault
 //
@@ -22,15 +22,15 @@
 // Left out: places that somebody else deletes, the session clock (C1 to C5), reads that lag behind (a member sees its
 // own place in a list, and nobody comes before that), and other directories of the same multi: one that is refused is
 // refused for all. A member that has died stays away; others come in its stead.
-#include <cstdint>
-#include <cstdio>
 #include <cstring>
-#include <string>
 #include <vector>
 
-#include "seen.h"
+#include "search.h"
 
 namespace {
+
+using model::is;
+using model::Variant;
 
 enum { MEMBERS = 3, NONE = 255 };
 enum Stage : uint8_t { OUT, SENT, ANSWERED, LOST, LISTS, WAITS, PARKED, HOLDS, DEAD };
@@ -60,41 +60,36 @@ struct World {
     uint8_t data_lost, found_missing;
 };
 
-struct Variant {
-    const char *name, *what, *wrong;
+const std::vector<Variant> VARIANTS = {
+    {"first_anyway", "takes its place for the first, though the renewal was refused", "holds, and is not the first",
+     nullptr, 0},
+    {"found_is_first", "takes a place that it found after a lost answer for the first", "holds, and is not the first",
+     nullptr, 0},
+    {"with_places", "deletes the directory with the places in it", "holds, and is not the first", nullptr, 0},
+    {"any_age", "takes what was given to its number, whenever its place was made", "holds, and is not the first",
+     nullptr, 0},
+    {"any_version", "deletes a directory whose data were set", "data were lost", nullptr, 0},
+    {"two_steps", "deletes the directory by one request, and makes it by the next", "the directory is missing", nullptr,
+     0},
+    {"no_list", "does not list where the renewal was refused", "waits for nobody", nullptr, 0},
 };
 
-const Variant VARIANTS[] = {
-    {"first_anyway", "takes its place for the first, though the renewal was refused", "holds, and is not the first"},
-    {"found_is_first", "takes a place that it found after a lost answer for the first", "holds, and is not the first"},
-    {"with_places", "deletes the directory with the places in it", "holds, and is not the first"},
-    {"any_age", "takes what was given to its number, whenever its place was made", "holds, and is not the first"},
-    {"any_version", "deletes a directory whose data were set", "data were lost"},
-    {"two_steps", "deletes the directory by one request, and makes it by the next", "the directory is missing"},
-    {"no_list", "does not list where the renewal was refused", "waits for nobody"},
-};
-
-std::string variant; // the name of the one that is searched; empty: the rules
-bool is_deep;        // A may enter twice
 size_t renewals, takes;
-
-bool is(const char *name) {
-    return variant == name;
-}
 
 // ---- steps ----
 
-struct Step {
-    World world;
+struct Doing {
     const char *label;
     int who;
-    bool fair; // happens sooner or later
 };
+
+using Base = model::Search<World, Doing>;
+using Step = Base::Next;
 
 std::vector<Step> steps;
 
 World &step(const World &from, int who, const char *label, bool fair) {
-    steps.push_back({from, label, who, fair});
+    steps.push_back({from, {label, who}, fair, nullptr, false});
     return steps.back().world;
 }
 
@@ -366,80 +361,56 @@ World canonical(World w) {
     return w;
 }
 
-struct Doing {
-    const char *label;
-    int who;
-};
+class Search : public Base {
+  public:
+    explicit Search(bool long_search) : is_long(long_search) {}
 
-struct Search : Seen<World, Doing> {
-    // Returns what is wrong, and where; or NULL when all worlds were visited.
-    const char *run(uint32_t *at) {
-        World begin = {};
-        begin.exists = begin.may_die = begin.may_lose = begin.may_delete = begin.may_set = 1;
-        begin.next = begin.zxid = 1; // somebody was there
-        for (Member &m : begin.members) m.entries = 1;
-        if (is_deep) begin.members[0].entries = 2;
-        Note &before = begin.members[0].note; // A was there once, at 0, and gave the item away
+  private:
+    const bool is_long; // A may enter twice
+
+    void begin() override {
+        World w = {};
+        w.exists = w.may_die = w.may_lose = w.may_delete = w.may_set = 1;
+        w.next = w.zxid = 1; // somebody was there
+        for (Member &m : w.members) m.entries = 1;
+        if (is_long) w.members[0].entries = 2;
+        Note &before = w.members[0].note; // A was there once, at 0, and gave the item away
         before.gives = before.given_r = 1;
-        begin.members[1].view = before;
-        add(canonical(begin), 0, {"begin", MEMBERS});
-        for (uint32_t i = 0; i < all.size(); i++) {
-            World w = all[i].world; // add() moves them
-            *at = i;
-            steps.clear();
-            for (int m = 0; m < MEMBERS; m++) {
-                enter(w, m), arrive(w, m), wait(w, m), life(w, m);
-                if (m < 2) notes(w, m);
-            }
-            others(w);
-            bool rests = true;
-            for (const Step &s : steps) rests = rests && !s.fair;
-            const char *wrong = rests ? idle_in(w) : nullptr;
-            if (wrong) return wrong;
-            for (const Step &s : steps) {
-                add(canonical(s.world), i, {s.label, s.who});
-                *at = static_cast<uint32_t>(all.size() - 1);
-                wrong = wrong_in(s.world);
-                if (wrong) return wrong;
-            }
-        }
-        return nullptr;
+        w.members[1].view = before;
+        renewals = takes = 0;
+        add(::canonical(w), 0, {"begin", MEMBERS});
     }
-    void tell_way(uint32_t at) const {
+    const std::vector<Step> &steps_of(const World &w) override {
+        steps.clear();
+        for (int m = 0; m < MEMBERS; m++) {
+            enter(w, m), arrive(w, m), wait(w, m), life(w, m);
+            if (m < 2) notes(w, m);
+        }
+        others(w);
+        for (Step &s : steps) s.fault = wrong_in(s.world);
+        return steps;
+    }
+    const char *rest(const World &w) override {
+        return idle_in(w);
+    }
+    World canonical(const World &w) override {
+        return ::canonical(w);
+    }
+    const char *finish(uint32_t *) override {
+        return renewals && takes ? nullptr : "nothing was renewed, or taken by its number";
+    }
+    std::string label(const World &, const Doing &doing) override {
         static const char *const names[] = {"A", "B", "C", "somebody else"};
-        std::vector<uint32_t> way = way_to(at);
-        for (; !way.empty(); way.pop_back())
-            printf("    %s %s\n", names[all[way.back()].way.who], all[way.back()].way.label);
+        return std::string(names[doing.who]) + " " + doing.label;
     }
 };
 
-// Returns whether the search ended as it has to.
-bool search(const Variant *broken, bool told) {
-    Search s;
-    uint32_t at = 0;
-    variant = broken ? broken->name : "";
-    renewals = takes = 0;
-    const char *wrong = s.run(&at);
-    if (!wrong && (!renewals || !takes)) wrong = "nothing was renewed, or taken by its number";
-    printf("%-15s %8zu states: %s\n", broken ? broken->name : "the rules", s.all.size(),
-           wrong ? wrong : "exhausted, nothing wrong");
-    if (wrong && (told || !broken)) s.tell_way(at);
-    return broken ? wrong && strcmp(wrong, broken->wrong) == 0 : !wrong;
+model::Outcome search(unsigned, bool is_long) {
+    return Search(is_long).run();
 }
 
 } // namespace
 
 int main(int count, char **arguments) {
-    std::string option = count > 1 ? arguments[1] : "", name = count > 2 ? arguments[2] : "";
-    bool good = true, known = option.empty() || option == "--rules" || option == "--deep" || option == "--list";
-    is_deep = option == "--deep";
-    if (option.empty() || option == "--rules" || is_deep) good = search(nullptr, true);
-    for (const Variant &v : VARIANTS) {
-        if (option == "--list") printf("%-15s the member %s\n", v.name, v.what);
-        if (!option.empty() && (option != "--variant" || name != v.name)) continue;
-        known = true;
-        good = search(&v, !option.empty()) && good;
-    }
-    if (!known) fprintf(stderr, "usage: renewed_queue [--rules | --deep | --list | --variant NAME]\n");
-    return known ? !good : 2;
+    return model::run({"renewed_queue", "the member", VARIANTS, {{"", false}}, true, search}, count, arguments);
 }

@@ -2,7 +2,7 @@
 //
 //   roll                   the rules, then each broken variant: the test model.roll
 //   roll --rules           the rules alone
-//   roll --whole           the rules alone, in larger worlds too
+//   roll --long            the rules alone, in larger worlds too
 //   roll --list            the variants
 //   roll --variant NAME    one of them, with the way to its fault
 //
@@ -26,13 +26,16 @@
 // Left out: pools that grow large and small again before a lookout has seen it; the boundaries (W2 to W4), so that each list settles; what does not listen for other reasons (P11, eager);
 // kazoo's members, which are as those of an older release; how many steps a roll has room for, but that it is two.
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "search.h"
+
 namespace {
+
+using model::is;
 
 enum { MEMBERS = 4, LOOKOUTS = 1, TREES = 3, STEPS = 2, NOT_THERE = 15 };
 enum Kind : uint8_t { NONE, GOOD };
@@ -80,7 +83,7 @@ struct Setting {
     int large; // from so many members on they listen
 };
 
-// The last are searched by --whole alone.
+// The last are searched by --long alone.
 const Setting SETTINGS[] = {
     {"joins", false, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, true, 2},
     {"ends", false, 3, 0, 2, 0, 0, 0, 0, 0, 0, 0, true, 2},
@@ -104,33 +107,32 @@ const Setting SETTINGS[] = {
     {"denied, whole", true, 3, 1, 2, 0, 0, 0, 0, 0, 0, 1, true, 2},
 };
 
-struct Variant {
-    const char *name, *setting, *what;
+const std::vector<model::Variant> VARIANTS = {
+    {"no_audit", "does not ask for the party's pzxid", "for ever another party than the one that is there", "ends", 0},
+    {"no_wait", "waits for a roll for ever", "for ever another party than the one that is there", "ends", 0},
+    {"sum_unchecked", "does not compare the names that it comes to with the roll's sum",
+     "other names than those of the party", "forged", 0},
+    {"chain_unchecked", "writes its step behind a roll of another party than the one that it leads from",
+     "a roll that is not true", "patient", 0},
+    {"any_version", "writes the roll whatever the version is", "a roll that lacks a step which a lookout knew",
+     "patient", 0},
+    {"written_once", "does not look again when its write was lost or refused", "waits in vain, but need not", "lost",
+     0},
+    {"acts_for_ever", "lists for ever when it has waited once in vain", "lists for ever, though a lookout lives",
+     "hangs", 0},
+    {"any_roll_ends_it", "listens again when one that is no lookout has written", "waits in vain, but need not", "old",
+     0},
+    {"deaf_lookout", "goes on listening when it becomes a lookout", "a roll that lacks a step which a lookout knew",
+     "patient", 0},
+    {"small_unwritten", "writes no roll of a party that has become small", "waits in vain, but need not", "falls", 0},
+    {"stranger_first", "writes at once, though it does not know the party of the roll",
+     "a roll that lacks a step which a lookout knew", "patient", 0},
+    {"listens_unasked", "listens though no roll names the party that it knows", "waits in vain, but need not", "old",
+     0},
+    {"nobody_stands_in", "does not write when it has waited in vain", "waits in vain, but need not", "old", 0},
 };
 
-const Variant VARIANTS[] = {
-    {"no_audit", "ends", "does not ask for the party's pzxid"},
-    {"no_wait", "ends", "waits for a roll for ever"},
-    {"sum_unchecked", "forged", "does not compare the names that it comes to with the roll's sum"},
-    {"chain_unchecked", "patient", "writes its step behind a roll of another party than the one that it leads from"},
-    {"any_version", "patient", "writes the roll whatever the version is"},
-    {"written_once", "lost", "does not look again when its write was lost or refused"},
-    {"acts_for_ever", "hangs", "lists for ever when it has waited once in vain"},
-    {"any_roll_ends_it", "old", "listens again when one that is no lookout has written"},
-    {"deaf_lookout", "patient", "goes on listening when it becomes a lookout"},
-    {"small_unwritten", "falls", "writes no roll of a party that has become small"},
-    {"stranger_first", "patient", "writes at once, though it does not know the party of the roll"},
-    {"listens_unasked", "old", "listens though no roll names the party that it knows"},
-    {"nobody_stands_in", "old", "does not write when it has waited in vain"},
-};
-
-bool whole;
-std::string variant; // the name of the one that is searched; empty: the rules
 const Setting *setting;
-
-bool is(const char *name) {
-    return variant == name;
-}
 
 // ---- steps ----
 
@@ -654,8 +656,12 @@ World beginning() {
     return w;
 }
 
-// Returns what is wrong, or NULL when all worlds were visited; `tell` prints the way there.
-const char *search(bool tell, size_t *visited) {
+std::string label(const char *what, int member) {
+    return std::string(what) + " " + static_cast<char>(member < 0 ? ' ' : 'a' + member);
+}
+
+// Searches along each way to its end, and so finds steps that repeat.
+model::Outcome search_along() {
     std::unordered_map<uint64_t, bool> on_way; // false: done
     std::vector<Frame> way;
     auto push = [&](const World &w, const char *label, int member) {
@@ -687,44 +693,22 @@ const char *search(bool tell, size_t *visited) {
         if (!found) found = wrong;
         wrong = nullptr;
     }
-    if (found && tell) {
-        for (const Frame &f : way) printf("    %s %c\n", f.label, f.member < 0 ? ' ' : 'a' + f.member);
-        if (last) printf("    %s %c\n", last, who < 0 ? ' ' : 'a' + who);
-    }
-    *visited = on_way.size();
-    return found;
+    model::Outcome outcome = {found, on_way.size(), {}, {}};
+    if (!found) return outcome;
+    for (const Frame &f : way) outcome.way.push_back(label(f.label, f.member));
+    if (last) outcome.way.push_back(label(last, who));
+    return outcome;
 }
 
-bool run(const Variant *broken, bool told) {
-    bool good = true;
-    variant = broken ? broken->name : "";
-    for (const Setting &s : SETTINGS) {
-        if (broken ? strcmp(broken->setting, s.name) != 0 : !whole && strstr(s.name, "whole")) continue;
-        setting = &s;
-        size_t visited = 0;
-        const char *found = search(told || !broken, &visited);
-        printf("%-17s %-21s %8zu states: %s\n", broken ? broken->name : "the rules", s.name, visited,
-               found ? found : "exhausted, nothing wrong");
-        good = good && (broken ? found != nullptr : found == nullptr);
-        if (!good) break;
-    }
-    return good;
+model::Outcome search(unsigned part, bool) {
+    setting = &SETTINGS[part];
+    return search_along();
 }
 
 } // namespace
 
 int main(int count, char **arguments) {
-    setvbuf(stdout, nullptr, _IOLBF, 0);
-    std::string option = count > 1 ? arguments[1] : "", name = count > 2 ? arguments[2] : "";
-    bool good = true, known = option.empty() || option == "--rules" || option == "--list" || option == "--whole";
-    whole = option == "--whole";
-    if (option.empty() || option == "--rules" || whole) good = run(nullptr, true);
-    for (const Variant &v : VARIANTS) {
-        if (option == "--list") printf("%-17s a member that %s\n", v.name, v.what);
-        if (!option.empty() && (option != "--variant" || name != v.name)) continue;
-        known = true;
-        good = run(&v, !option.empty()) && good;
-    }
-    if (!known) fprintf(stderr, "usage: roll [--rules | --whole | --list | --variant NAME]\n");
-    return known ? !good : 2;
+    std::vector<model::Part> parts;
+    for (const Setting &s : SETTINGS) parts.push_back({s.name, strstr(s.name, "whole") != nullptr});
+    return model::run({"roll", "a member that", VARIANTS, parts, true, search}, count, arguments);
 }

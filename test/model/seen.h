@@ -16,20 +16,17 @@ template <class World, class Way> struct Seen {
     };
     std::vector<Visit> all; // in the order in which they were seen
 
-    // Adds a world unless it was seen before.
-    void add(const World &w, uint32_t parent, Way way) {
+    // Adds a world unless it was seen before. Returns its number.
+    uint32_t add(const World &w, uint32_t parent, Way way) {
         if (all.size() * 2 >= table.size()) {
             table.assign(table.size() * 4, 0);
             for (uint32_t i = 0; i < all.size(); i++) place(all[i].world) = i + 1;
         }
         uint32_t &at = place(w);
-        if (at) return;
+        if (at) return at - 1;
         all.push_back({w, parent, way});
         at = static_cast<uint32_t>(all.size());
-    }
-    // Returns the number of a world that was seen.
-    uint32_t find(const World &w) {
-        return place(w) - 1;
+        return at - 1;
     }
     // Returns the visits from the one after the first to this one, the last one first.
     std::vector<uint32_t> way_to(uint32_t at) const {

@@ -22,14 +22,14 @@
 // read may come from a server that lags: that is an earlier read, whose answer was slow.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstring>
-#include <string>
 #include <vector>
 
-#include "seen.h"
+#include "search.h"
 
 namespace {
+
+using model::is;
+using model::Variant;
 
 enum { ACTORS = 4, NO_SLOT = 2 };
 
@@ -71,54 +71,46 @@ struct World {
 };
 
 enum Pool { PLAIN, WITH_KAZOO, RESIZED, TRIES };
-const char *const POOLS[] = {"plain", "kazoo", "resized", "tries"};
 
-struct Variant {
-    const char *name, *what;
-    Pool pool;
+const std::vector<Variant> VARIANTS = {
+    {"queue_unseen", "does not look at the queue", "overtaken", "plain", 0},
+    {"queue_unseen_beside_kazoo", "does not look at the queue, where kazoo's processes are", "overtaken", "kazoo", 0},
+    {"queue_last", "lists the queue behind the pool", "two hold one slot", "kazoo", 0},
+    {"list_first", "lists the pool before its lease is made", "two hold one slot", "plain", 0},
+    {"numbers_unseen", "counts the leases, and does not compare their slots", "two hold one slot", "plain", 0},
+    {"count_unseen", "compares the slots of the leases, and does not count those without", "more hold than", "kazoo",
+     0},
+    {"set_unseen", "does not ask whether the pool was set since its lease was made", "the token is smaller", "plain",
+     0},
+    {"limit_remembered", "takes the limit that it has in mind", "more hold than", "resized", 0},
+    {"own_unseen", "does not look for its lease in the list", "without a lease", "plain", 0},
+    {"lost_is_held", "holds its lease when the answers were lost and the lease is found", "overtaken", "plain", 0},
+    {"lease_stays", "leaves its lease where it was when it goes to the queue", "waits for ever", "plain", 0},
+    {"try_as_well", "takes the shortcut for a try", "each try has failed", "tries", 0},
 };
 
-const Variant VARIANTS[] = {
-    {"queue_unseen", "does not look at the queue", PLAIN},
-    {"queue_unseen_beside_kazoo", "does not look at the queue, where kazoo's processes are", WITH_KAZOO},
-    {"queue_last", "lists the queue behind the pool", WITH_KAZOO},
-    {"list_first", "lists the pool before its lease is made", PLAIN},
-    {"numbers_unseen", "counts the leases, and does not compare their slots", PLAIN},
-    {"count_unseen", "compares the slots of the leases, and does not count those without", WITH_KAZOO},
-    {"set_unseen", "does not ask whether the pool was set since its lease was made", PLAIN},
-    {"limit_remembered", "takes the limit that it has in mind", RESIZED},
-    {"own_unseen", "does not look for its lease in the list", PLAIN},
-    {"lost_is_held", "holds its lease when the answers were lost and the lease is found", PLAIN},
-    {"lease_stays", "leaves its lease where it was when it goes to the queue", PLAIN},
-    {"try_as_well", "takes the shortcut for a try", TRIES},
-};
-
-std::string variant; // the name of the one that is searched; empty: the rules
 Pool pool;
 size_t shortcuts; // that were believed
 
-bool is(const char *name) {
-    return variant == name;
-}
-
 // ---- steps ----
 
-struct Step {
-    World world;
-    std::string label;
-    bool fair; // happens sooner or later
-    const char *wrong;
+struct Doing {
+    const char *label;
+    size_t who;
 };
+
+using Base = model::Search<World, Doing>;
+using Step = Base::Next;
 
 std::vector<Step> steps;
 
 World &step(const World &from, size_t who, const char *what, bool fair = true) {
-    steps.push_back({from, std::string(1, static_cast<char>('A' + who)) + " " + what, fair, nullptr});
+    steps.push_back({from, {what, who}, fair, nullptr, false});
     return steps.back().world;
 }
 
 void violate(const char *what) {
-    if (!steps.back().wrong) steps.back().wrong = what;
+    if (!steps.back().fault) steps.back().fault = what;
 }
 
 bool holds(const Actor &a) {
@@ -440,7 +432,7 @@ void resize(const World &w) {
 // ---- claim 6, and the search ----
 
 // Only for a world in which nothing fair can happen.
-const char *rest(const World &w) {
+const char *wrong_at_rest(const World &w) {
     bool failed = false;
     for (const Actor &a : w.actors) {
         if (a.stage != IDLE && a.stage != ENDED) return "an acquire waits for ever";
@@ -474,12 +466,6 @@ World canonical(World w) {
     return w;
 }
 
-struct Visited {
-    World world;
-    uint32_t parent;
-    std::string label;
-};
-
 World beginning() {
     World w = {};
     w.limit = pool == TRIES ? 1 : 2;
@@ -493,9 +479,12 @@ World beginning() {
     return w;
 }
 
-// Labels are many, so the way is told by making the steps again.
-struct Search : Seen<World, std::nullptr_t> {
-    static void make_steps(const World &w) {
+class Search : public Base {
+    void begin() override {
+        shortcuts = 0;
+        add(::canonical(beginning()), 0, {});
+    }
+    const std::vector<Step> &steps_of(const World &w) override {
         steps.clear();
         for (size_t i = 0; i < ACTORS; i++) {
             if (w.actors[i].kind == KAZOO) kazoo(w, i);
@@ -503,72 +492,35 @@ struct Search : Seen<World, std::nullptr_t> {
             faults(w, i);
         }
         resize(w);
+        return steps;
     }
-    // Returns what is wrong, with the world before it and the step, or NULL when all worlds were visited.
-    const char *run(uint32_t *at, std::string *last) {
-        add(canonical(beginning()), 0, nullptr);
-        for (uint32_t i = 0; i < all.size(); i++) {
-            World w = all[i].world; // add() moves them
-            make_steps(w);
-            *at = i;
-            bool rests = true;
-            for (const Step &s : steps) rests = rests && !s.fair;
-            const char *wrong = rests ? rest(w) : nullptr;
-            if (wrong) return wrong;
-            for (const Step &s : steps) {
-                *last = s.label;
-                if (s.wrong) return s.wrong;
-                add(canonical(s.world), i, nullptr);
-            }
-            last->clear();
-        }
-        return nullptr;
+    const char *rest(const World &w) override {
+        return wrong_at_rest(w);
     }
-    void tell_way(uint32_t at, const std::string &last) const {
-        std::vector<std::string> way = {last};
-        for (uint32_t visit : way_to(at)) {
-            make_steps(all[all[visit].parent].world);
-            for (const Step &s : steps) {
-                World found = canonical(s.world);
-                if (memcmp(&found, &all[visit].world, sizeof found)) continue;
-                way.push_back(s.label);
-                break;
-            }
-        }
-        for (; !way.empty(); way.pop_back()) printf("    %s\n", way.back().c_str());
+    World canonical(const World &w) override {
+        return ::canonical(w);
+    }
+    const char *finish(uint32_t *) override {
+        return shortcuts || pool == TRIES ? nullptr : "nobody ever held by the shortcut";
+    }
+    std::string label(const World &, const Doing &doing) override {
+        return std::string(1, static_cast<char>('A' + doing.who)) + " " + doing.label;
     }
 };
 
-// Returns whether the search ended as it has to.
-bool search(const Variant *broken, Pool in, bool told) {
-    Search s;
-    uint32_t at = 0;
-    std::string last;
-    variant = broken ? broken->name : "";
-    pool = in;
-    shortcuts = 0;
-    const char *wrong = s.run(&at, &last);
-    if (!wrong && !shortcuts && in != TRIES) wrong = "nobody ever held by the shortcut";
-    printf("%-26s %-8s %8zu states: %s\n", broken ? broken->name : "the rules", POOLS[in], s.all.size(),
-           wrong ? wrong : "exhausted, nothing wrong");
-    if (wrong && (told || !broken)) s.tell_way(at, last);
-    return broken ? wrong != nullptr : wrong == nullptr;
+model::Outcome search(unsigned part, bool) {
+    pool = static_cast<Pool>(part);
+    return Search().run();
 }
 
 } // namespace
 
 int main(int count, char **arguments) {
-    std::string option = count > 1 ? arguments[1] : "", name = count > 2 ? arguments[2] : "";
-    bool good = true, known = option.empty() || option == "--rules" || option == "--list";
-    if (option.empty() || option == "--rules") {
-        for (Pool in : {PLAIN, WITH_KAZOO, RESIZED, TRIES}) good = search(nullptr, in, true) && good;
-    }
-    for (const Variant &v : VARIANTS) {
-        if (option == "--list") printf("%-26s the shortcut %s\n", v.name, v.what);
-        if (!option.empty() && (option != "--variant" || name != v.name)) continue;
-        known = true;
-        good = search(&v, v.pool, !option.empty()) && good;
-    }
-    if (!known) fprintf(stderr, "usage: semaphore_shortcut [--rules | --list | --variant NAME]\n");
-    return known ? !good : 2;
+    return model::run({"semaphore_shortcut",
+                       "the shortcut",
+                       VARIANTS,
+                       {{"plain", false}, {"kazoo", false}, {"resized", false}, {"tries", false}},
+                       false,
+                       search},
+                      count, arguments);
 }

@@ -117,19 +117,6 @@ struct Step {
     Set list;
 };
 
-struct Variant {
-    const char *name, *what;
-};
-inline const Variant VARIANTS[] = {
-    {"held_unseen", "holds without a list that shows its place"},
-    {"waits_for_first", "waits for the first of the queue, not for the one before it"},
-    {"watch_by_exists", "watches where nothing stands, and takes that for waiting"},
-    {"lost_is_undone", "takes a create whose answer was lost for undone"},
-    {"no_barrier", "believes a list after a lost answer without a barrier"},
-    {"lost_delete_is_done", "takes a delete whose answer was lost for done"},
-    {"reader_passes", "reads beside a writer before it"},
-    {"deletes_while_held", "deletes its place before its belief has ended"},
-};
 inline std::string variant; // the name of the broken rule; empty: none
 inline bool is(const char *name) {
     return variant == name;
