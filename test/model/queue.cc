@@ -63,6 +63,13 @@ bool asks(const World &w, unsigned who, Kind kind) {
     return false;
 }
 
+Set list_at(const World &w, unsigned version) {
+    Set list = {};
+    for (unsigned p = 0; p < PLACES; p++)
+        if (stood_at(w, p, version)) list.add(p);
+    return list;
+}
+
 // Returns whether a list brings the place on.
 bool wants_list(const World &w, unsigned p) {
     unsigned who = w.owner[p];
@@ -168,6 +175,7 @@ void forget(World &w) {
     w.last_number = count;
     w.numbered = count > 0;
     sort_places(w);
+    for (w.used = 0; w.used < PLACES && w.stage[w.used] != UNUSED;) w.used++;
 }
 
 class Steps {

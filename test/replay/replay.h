@@ -10,59 +10,120 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace replay {
 
+struct Value {
+    std::string_view key, text;
+};
+
+// One record, whose texts are its history's. Only one is altered at a time.
 struct Record {
-    size_t line;
-    std::string who, object, kind;
-    std::map<std::string, std::string> values;
-    std::string value(const char *key) const {
-        auto found = values.find(key);
-        return found == values.end() ? "" : found->second;
+    enum { VALUES = 6 };
+    size_t line = 0;
+    std::string_view who, object, kind;
+    Value values[VALUES] = {};
+    size_t count = 0;
+
+    bool has(std::string_view key) const {
+        return find(key) < count;
+    }
+    std::string_view value(std::string_view key) const {
+        return has(key) ? values[find(key)].text : std::string_view();
+    }
+    // Alters the record. Returns whether it differs now.
+    bool set(std::string_view key, std::string text) {
+        static std::string kept;
+        if (!has(key) || value(key) == text) return false;
+        kept = std::move(text);
+        values[find(key)].text = kept;
+        return true;
+    }
+
+  private:
+    size_t find(std::string_view key) const {
+        size_t i = 0;
+        while (i < count && values[i].key != key) i++;
+        return i;
     }
 };
-using History = std::vector<Record>; // the first one begins it
 
-inline Record parse(const std::string &text, size_t line) {
-    std::istringstream in(text);
-    std::string at, pair;
-    Record r{line, "", "", "", {}};
-    in >> at >> r.who >> r.object >> r.kind;
-    while (in >> pair) {
-        size_t equals = pair.find('=');
-        r.values[pair.substr(0, equals)] = pair.substr(equals + 1);
+// The first record begins it.
+struct History {
+    std::string text;
+    std::vector<Record> records;
+};
+
+// Returns the next word, or an empty one.
+inline std::string_view take_word(std::string_view *rest, char end) {
+    size_t length = rest->find(end);
+    std::string_view word = rest->substr(0, length);
+    rest->remove_prefix(length == std::string_view::npos ? rest->size() : length + 1);
+    return word;
+}
+
+inline Record parse(std::string_view rest, size_t line) {
+    Record r;
+    r.line = line;
+    take_word(&rest, ' '); // the time
+    r.who = take_word(&rest, ' ');
+    r.object = take_word(&rest, ' ');
+    r.kind = take_word(&rest, ' ');
+    while (!rest.empty() && r.count < Record::VALUES) {
+        std::string_view text = take_word(&rest, ' '), key = take_word(&text, '=');
+        r.values[r.count++] = {key, text};
     }
     return r;
 }
 
-// Reads the records of objects whose names begin with one of these letters.
-inline std::vector<History> read(const char *path, const std::string &letters) {
-    std::ifstream in(path);
-    std::vector<History> all;
-    std::string text;
-    for (size_t line = 1; std::getline(in, text); line++) {
-        Record r = parse(text, line);
-        if (letters.find(r.object[0]) == std::string::npos) continue;
-        if (r.kind == "history") all.emplace_back();
-        if (!all.empty()) all.back().push_back(r);
+// Reads the histories of a file, or of a pipe, one by one: records of objects whose names begin with one of the letters.
+class Reader {
+  public:
+    Reader(const char *path, std::string_view objects) : in(path), letters(objects) {
+        while (std::getline(in, ahead) && !begins(ahead)) line++;
     }
-    return all;
-}
+    bool read(History *out) {
+        if (!in) return false;
+        out->text = ahead + '\n';
+        while (std::getline(in, ahead) && !begins(ahead)) (out->text += ahead) += '\n';
+        out->records.clear();
+        for (std::string_view rest = out->text; !rest.empty(); line++) {
+            Record r = parse(take_word(&rest, '\n'), line);
+            if (!r.object.empty() && letters.find(r.object[0]) != std::string_view::npos) out->records.push_back(r);
+        }
+        return true;
+    }
+
+  private:
+    std::ifstream in;
+    std::string_view letters;
+    std::string ahead;
+    size_t line = 1;
+    static bool begins(const std::string &text) {
+        return text.compare(0, 14, "0 0 * history ") == 0;
+    }
+};
 
 // Returns where the number of a name begins, or npos where it is of no contender.
-inline size_t number_at(const std::string &name) {
+inline size_t number_at(std::string_view name) {
     size_t at = name.rfind("lock__");
-    bool marked = at != std::string::npos && at >= 2;
-    return marked && name.size() >= at + 16 ? at + 6 : std::string::npos;
+    bool marked = at != std::string_view::npos && at >= 2;
+    return marked && name.size() >= at + 16 ? at + 6 : std::string_view::npos;
 }
 
-inline std::string another_number(std::string name) {
+inline uint32_t number_of(std::string_view name) {
     size_t digits = number_at(name);
-    if (digits != std::string::npos) name.back() = name.back() == '9' ? '0' : static_cast<char>(name.back() + 1);
+    if (digits == std::string_view::npos) return 0;
+    return static_cast<uint32_t>(strtol(std::string(name.substr(digits)).c_str(), nullptr, 10));
+}
+
+inline std::string another_number(std::string_view text) {
+    std::string name(text);
+    if (number_at(name) != std::string::npos)
+        name.back() = static_cast<char>(name.back() == '9' ? '0' : name.back() + 1);
     return name;
 }
 
@@ -84,14 +145,16 @@ struct Kind {
 template <class Player>
 bool play(const History &history, bool told, size_t spoilt = 0, const Record *instead = nullptr) {
     Player player;
-    for (size_t i = 1; i < history.size(); i++) {
+    const std::vector<Record> &records = history.records;
+    for (size_t i = 1; i < records.size(); i++) {
         if (i == spoilt && !instead) continue;
-        const Record &r = i == spoilt ? *instead : history[i];
+        const Record &r = i == spoilt ? *instead : records[i];
         const char *why = player.play(r);
         if (!why) continue;
         if (told)
-            printf("seed %s, line %zu: %s %s %s %s: %s\n", history[0].value("seed").c_str(), r.line, r.who.c_str(),
-                   r.object.c_str(), r.kind.c_str(), r.value("name").c_str(), why);
+            printf("seed %s, line %zu: %s %s %s %s: %s\n", std::string(records[0].value("seed")).c_str(), r.line,
+                   std::string(r.who).c_str(), std::string(r.object).c_str(), std::string(r.kind).c_str(),
+                   std::string(r.value("name")).c_str(), why);
         return false;
     }
     return true;
@@ -117,17 +180,18 @@ inline bool print_counts(const char *what, const Counts &counts, const std::vect
     return good && !counts.empty();
 }
 
-template <class Player> bool spoil(const Kind &kind, const std::vector<History> &all, size_t count) {
+template <class Player> bool spoil(const Kind &kind, Reader *in, size_t count) {
     Counts dropped, altered;
-    for (size_t h = 0; h < all.size() && h < count; h++) {
-        for (size_t i = 1; i < all[h].size(); i++) {
-            const Record &r = all[h][i];
-            Record other = r;
-            dropped[r.kind].all++;
-            dropped[r.kind].refused += !play<Player>(all[h], false, i);
+    History history;
+    while (count-- && in->read(&history)) {
+        for (size_t i = 1; i < history.records.size(); i++) {
+            Record other = history.records[i];
+            std::string name(other.kind);
+            dropped[name].all++;
+            dropped[name].refused += !play<Player>(history, false, i);
             if (!kind.alter(&other)) continue;
-            altered[r.kind].all++;
-            altered[r.kind].refused += !play<Player>(all[h], false, i, &other);
+            altered[name].all++;
+            altered[name].refused += !play<Player>(history, false, i, &other);
         }
     }
     bool good = print_counts("dropped", dropped, kind.dropped);
@@ -140,16 +204,16 @@ template <class Player> int run(const Kind &kind, int count, char **arguments) {
         fprintf(stderr, "usage: %s [--spoil N] FILE\n", kind.name);
         return 2;
     }
-    std::vector<History> all = read(arguments[count - 1], kind.letters);
-    if (spoils) return all.empty() || !spoil<Player>(kind, all, strtoul(arguments[2], nullptr, 10));
-    size_t refused = 0, records = 0;
-    for (const History &history : all) {
-        records += history.size() - 1;
+    Reader in(arguments[count - 1], kind.letters);
+    if (spoils) return !spoil<Player>(kind, &in, strtoul(arguments[2], nullptr, 10));
+    size_t histories = 0, refused = 0, records = 0;
+    for (History history; in.read(&history); histories++) {
+        records += history.records.size() - 1;
         refused += !play<Player>(history, true);
     }
     bool good = kind.print_taken();
-    printf("%zu histories, %zu records, %zu histories refused\n", all.size(), records, refused);
-    return all.empty() || refused > 0 || !good;
+    printf("%zu histories, %zu records, %zu histories refused\n", histories, records, refused);
+    return !histories || refused > 0 || !good;
 }
 
 } // namespace replay

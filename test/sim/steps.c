@@ -36,6 +36,7 @@ typedef struct {
 typedef struct {
     sim_world *world;
     int64_t session;
+    bool *unsure;
     dv_reply_fn done;
     dv_multi_fn multi_done;
     void *context;
@@ -45,6 +46,7 @@ typedef struct {
 } asked;
 
 static FILE *steps;
+static bool unsure[SIM_SLOTS_MAX]; /* an answer of the member's was lost, and no barrier that came later was answered */
 static belief beliefs[SIM_SLOTS_MAX][SIM_CLAIMS_MAX];
 static sim_world *world;
 static dv_znode_backend under; /* the same for all members, but for what is not used here */
@@ -66,6 +68,7 @@ static void begin_own_record(const sim_world *w, int64_t session, sim_claim_path
 void sim_steps_begin(const sim_world *w) {
     if (!steps) return;
     memset(beliefs, 0, sizeof beliefs);
+    memset(unsure, 0, sizeof unsure);
     fprintf(steps, "0 0 * history seed=%llu\n", (unsigned long long)w->script->seed);
 }
 
@@ -193,8 +196,10 @@ static void record_pool_answer(const part *p, const dv_reply *reply) {
 }
 
 static void record_answer(const asked *a, const part *p, const dv_reply *reply) {
+    const char *answer = answer_word(reply->error);
+    *a->unsure = *a->unsure || strcmp(answer, "lost") == 0;
     begin_own_record(a->world, a->session, p->path, p->place, kind_of(p));
-    fprintf(steps, " answer=%s", answer_word(reply->error));
+    fprintf(steps, " answer=%s", answer);
     if (p->name[0]) fprintf(steps, " name=%s", p->name);
     if (!reply->error && p->path == SIM_POOL_PATH) record_pool_answer(p, reply);
     bool made = p->path != SIM_POOL_PATH && p->kind == DV_CREATE && !reply->error;
@@ -223,7 +228,9 @@ static void record_admission(const asked *a, const dv_op *ops) {
 
 static void record_admitted(const asked *a, int error) {
     begin_own_record(a->world, a->session, SIM_POOL_PATH, a->parts[1].place, "admit");
-    fprintf(steps, " answer=%s name=%s\n", answer_word(error), a->parts[1].name);
+    const char *answer = answer_word(error);
+    *a->unsure = *a->unsure || strcmp(answer, "lost") == 0;
+    fprintf(steps, " answer=%s name=%s\n", answer, a->parts[1].name);
 }
 
 /* ---- the layer over a member's seam ---- */
@@ -243,6 +250,7 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
     if (a->is_barrier) {
         begin_record(a->world, a->session, "barrier");
         bool answered = !dv_outcome_unknown(error) && !dv_session_over(error);
+        *a->unsure = !answered;
         fprintf(steps, " answer=%s\n", answered ? "done" : "lost");
     }
     if (a->is_admission) record_admitted(a, error);
@@ -259,14 +267,16 @@ static asked *new_asked(const sim_member *m, const dv_op *ops, size_t count, boo
     if (!a) abort();
     a->world = m->world;
     a->session = divvy_client_session_id(m->client);
+    a->unsure = &unsure[m - m->world->members];
     a->count = count;
     bool any = false;
     for (size_t i = 0; i < count; i++) {
         a->parts[i] = part_of(m->world, &ops[i], watches);
         any = any || a->parts[i].path != SIM_NO_PATH;
     }
+    bool is_barrier = count == 1 && ops->kind == DV_CHECK && strcmp(ops->path, "/") == 0;
+    a->is_barrier = is_barrier && *a->unsure; /* most are heartbeats, and nothing waits for them */
     a->is_admission = is_admission(a);
-    a->is_barrier = count == 1 && ops->kind == DV_CHECK && strcmp(ops->path, "/") == 0;
     if (any || a->is_barrier) return a;
     free(a);
     return NULL;

@@ -24,11 +24,21 @@ inline bool stood_at(const World &w, unsigned p, unsigned version) {
     return w.created[p] && w.created[p] <= version && (!w.deleted[p] || version < w.deleted[p]);
 }
 
-inline Set list_at(const World &w, unsigned version) {
-    Set list = {};
-    for (unsigned p = 0; p < PLACES; p++)
-        if (stood_at(w, p, version)) list.add(p);
-    return list;
+// Returns the first version from `v` on that shows the list; none: one that is still to come.
+inline unsigned version_of(const World &w, const Set &list, unsigned v) {
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (unsigned p = 0; p < w.used; p++) {
+            unsigned next = w.version + 1u;
+            if (stood_at(w, p, v) == list.has(p)) continue;
+            if (!list.has(p) && w.deleted[p]) next = w.deleted[p];
+            if (list.has(p) && w.created[p] > v) next = w.created[p];
+            if (next > w.version) return next;
+            v = next;
+            moved = true;
+        }
+    }
+    return v;
 }
 
 // K1, Q3: a writer waits for all before it, the others for those that do not read.
@@ -38,7 +48,7 @@ inline bool blocks(const World &w, unsigned other, unsigned p) {
 }
 
 inline bool is_asked(const World &w, unsigned who, Kind kind, unsigned place) {
-    for (unsigned i = 0; i < ASKED; i++)
+    for (unsigned i = 0; i < ASKED && w.asked[who][i]; i++)
         if (w.asked[who][i] == kind + 1 && w.asked_place[who][i] == place) return true;
     return false;
 }
@@ -46,7 +56,7 @@ inline bool is_asked(const World &w, unsigned who, Kind kind, unsigned place) {
 // Returns 1 + the index of the last one that blocks the place, or 0.
 inline uint16_t nearest(const World &w, const Set &list, unsigned p) {
     unsigned found = 0;
-    for (unsigned q = 0; q < PLACES; q++) {
+    for (unsigned q = 0; q < w.used; q++) {
         if (!list.has(q) || !blocks(w, q, p)) continue;
         bool later = found && w.number[q] > w.number[found - 1];
         if (!found || later != is("waits_for_first")) found = q + 1;
@@ -60,12 +70,12 @@ inline bool excluded(const World &w, unsigned a, unsigned b) {
 
 // Returns what must never be so, or NULL. What somebody else has deleted is excused.
 inline const char *wrong(const World &w) {
-    for (unsigned p = 0; p < PLACES; p++) {
+    for (unsigned p = 0; p < w.used; p++) {
         bool held = w.stage[p] == HELD && !w.foreign[p];
         bool waits =
             w.watched[p] && w.watched[p] <= PLACES && w.stage[p] == THERE && stands(w, p) && w.mode[p] != READER;
         if (held && !stands(w, p)) return "a place is held that does not stand";
-        for (unsigned q = 0; (held || waits) && q < PLACES; q++) {
+        for (unsigned q = 0; (held || waits) && q < w.used; q++) {
             bool also = q != p && w.stage[q] == HELD && !w.foreign[q];
             if (held && also && excluded(w, p, q)) return "two clients hold that exclude each other";
             if (held && stands(w, q) && w.number[q] < w.number[p] && q != p && excluded(w, p, q) &&
@@ -90,7 +100,12 @@ inline const char *ask(World &w, const Step &s) {
     return "too much is under way";
 }
 
+inline void use_place(World &w, unsigned p) {
+    if (w.used <= p) w.used = static_cast<uint16_t>(p + 1);
+}
+
 inline const char *ask_create(World &w, const Step &s) {
+    use_place(w, s.place);
     if (w.stage[s.place] != UNUSED) return "Q1: a name is used again";
     if (const char *why = ask(w, s)) return why;
     w.stage[s.place] = MAKING;
@@ -103,7 +118,7 @@ inline const char *ask_create(World &w, const Step &s) {
 // Q4: some place of this client waits, and its last list has the other right before it.
 inline const char *ask_watch(World &w, const Step &s) {
     bool waits = false;
-    for (unsigned p = 0; p < PLACES; p++)
+    for (unsigned p = 0; p < w.used; p++)
         waits = waits || (w.owner[p] == s.who && w.stage[p] == THERE && w.before[p] == s.place + 1);
     return waits ? ask(w, s) : "Q4: it stands right before no place of the client's";
 }
@@ -111,7 +126,8 @@ inline const char *ask_watch(World &w, const Step &s) {
 inline const char *ask_delete(World &w, const Step &s) {
     bool knows = w.stage[s.place] == THERE || w.stage[s.place] == LEAVING;
     knows = knows || (w.stage[s.place] == HELD && is("deletes_while_held"));
-    knows = knows || (w.stage[s.place] == GONE && w.going[s.place]); // B4: again, after a multi
+    knows = knows || (w.stage[s.place] == GONE && w.going[s.place]);   // B4: again, after a multi
+    knows = knows || (w.stage[s.place] == GONE && w.foreign[s.place]); // a list for another place of its has shown it
     if (w.owner[s.place] != s.who) return "Q6: it is somebody else's place";
     if (!knows) return w.stage[s.place] == HELD ? "Q6: it is held" : "Q6: it is not known to stand";
     if (const char *why = ask(w, s)) return why;
@@ -146,6 +162,7 @@ inline void pass_over(World &w, unsigned who, unsigned place) {
 }
 
 inline const char *commit_create(World &w, const Step &s) {
+    use_place(w, s.place);
     if (w.owner[s.place] < NOBODY && w.stage[s.place] != UNUSED) {
         if (!w.pending[s.place]) return "Q1: a create comes late, or was not asked for";
         if (!w.alive[w.owner[s.place]]) return "its session has ended";
@@ -156,8 +173,8 @@ inline const char *commit_create(World &w, const Step &s) {
         w.stage[s.place] = THERE;
         w.mode[s.place] = s.mode;
     }
-    bool last = s.number == NUMBER_MAX && s.number == w.last_number; // which old servers give again and again
-    if (w.numbered && s.number <= w.last_number && !last) return "N6: the number has not grown";
+    bool worn = s.number >= NUMBER_MAX && w.last_number >= NUMBER_MAX; // the last ones come again and again
+    if (w.numbered && s.number <= w.last_number && !worn) return "N6: the number has not grown";
     w.last_number = w.number[s.place] = s.number;
     w.numbered = 1;
     w.pending[s.place] = 0;
@@ -177,7 +194,7 @@ inline const char *commit_delete(World &w, const Step &s) {
 
 // K2: numbers begin at 0 again.
 inline const char *commit_end(World &w) {
-    for (unsigned p = 0; p < PLACES; p++)
+    for (unsigned p = 0; p < w.used; p++)
         if (stands(w, p)) return "K2: the directory is not empty";
     w.numbered = 0;
     return nullptr;
@@ -185,12 +202,12 @@ inline const char *commit_end(World &w) {
 
 inline const char *end_session(World &w, const Step &s) {
     if (!w.alive[s.who]) return "it has ended";
-    for (unsigned p = 0; p < PLACES; p++) {
+    for (unsigned p = 0; p < w.used; p++) {
         if (w.owner[p] != s.who || w.stage[p] == UNUSED) continue;
         if (w.stage[p] == HELD) return "C5: a place of it is held";
         if (stands(w, p)) return "a place of it stands";
     }
-    for (unsigned p = 0; p < PLACES; p++) {
+    for (unsigned p = 0; p < w.used; p++) {
         if (w.owner[p] != s.who || w.stage[p] == UNUSED) continue;
         w.pending[p] = w.going[p] = 0;
     }
@@ -201,7 +218,7 @@ inline const char *end_session(World &w, const Step &s) {
 // The client hears of it.
 inline const char *lose_session(World &w, const Step &s) {
     if (w.alive[s.who]) return "its session has not ended";
-    for (unsigned p = 0; p < PLACES; p++) {
+    for (unsigned p = 0; p < w.used; p++) {
         if (w.owner[p] != s.who || w.stage[p] == UNUSED) continue;
         if (w.stage[p] == HELD) return "C5: a place of it is held";
         w.stage[p] = GONE;
@@ -219,12 +236,12 @@ inline void see(World &w, unsigned who, unsigned version) {
 // Answers come in the order of the requests, but for those that no server has given.
 inline const char *take(World &w, const Step &s, Kind asked) {
     unsigned at = 0;
-    while (s.answer == LOST && at + 1 < ASKED &&
+    while (s.answer == LOST && at + 1 < ASKED && w.asked[s.who][at + 1] &&
            (w.asked[s.who][at] != asked + 1 || w.asked_place[s.who][at] != s.place))
         at++;
     if (w.asked[s.who][at] != asked + 1 || w.asked_place[s.who][at] != s.place)
         return "it was not asked for, or an answer is still to come before it";
-    for (unsigned i = at; i + 1 < ASKED; i++) {
+    for (unsigned i = at; i + 1 < ASKED && w.asked[s.who][i]; i++) {
         w.asked[s.who][i] = w.asked[s.who][i + 1];
         w.asked_place[s.who][i] = w.asked_place[s.who][i + 1];
     }
@@ -267,11 +284,10 @@ inline void use_list(World &w, const Set &list, unsigned p) {
 inline const char *take_list(World &w, const Step &s) {
     if (const char *why = take(w, s, ASK_LIST)) return why;
     if (s.answer != DONE) return nullptr;
-    unsigned v = w.seen[s.who];
-    while (v <= w.version && !(list_at(w, v) == s.list)) v++;
+    unsigned v = version_of(w, s.list, w.seen[s.who]);
     if (v > w.version) return "Q1: the queue was never so since what the client has seen";
     see(w, s.who, v);
-    for (unsigned p = 0; p < PLACES; p++) {
+    for (unsigned p = 0; p < w.used; p++) {
         if (w.stage[p] == UNUSED || w.owner[p] != s.who) continue;
         if (w.stage[p] == MAKING && s.list.has(p)) return "Q1: the list has a place whose create is not answered";
         use_list(w, s.list, p);
@@ -289,7 +305,7 @@ inline const char *take_watch(World &w, const Step &s) {
         if (!w.deleted[q]) return "Q4: the node was there";
         see(w, s.who, w.deleted[q]);
     }
-    for (unsigned p = 0; p < PLACES; p++) {
+    for (unsigned p = 0; p < w.used; p++) {
         if (w.stage[p] != THERE || w.owner[p] != s.who || w.before[p] != q + 1) continue;
         bool in_vain = s.answer == NO_NODE && is("watch_by_exists"); // for a node that never comes
         w.watched[p] = static_cast<uint16_t>(s.answer == DONE ? q + 1 : in_vain ? PLACES + 1 : 0);
@@ -310,7 +326,7 @@ inline const char *take_delete(World &w, const Step &s) {
 
 inline const char *take_barrier(World &w, const Step &s) {
     if (const char *why = take(w, s, ASK_BARRIER)) return why;
-    for (unsigned p = 0; s.answer == DONE && p < PLACES; p++) {
+    for (unsigned p = 0; s.answer == DONE && p < w.used; p++) {
         if (w.owner[p] != s.who || w.stage[p] == UNUSED || is_asked(w, s.who, ASK_CREATE, p)) continue;
         w.pending[p] = 0;
         if (w.stage[p] != UNSURE) continue;

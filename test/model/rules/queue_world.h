@@ -85,9 +85,6 @@ struct Set {
     void add(unsigned i) {
         bytes[i / 8] = static_cast<uint8_t>(bytes[i / 8] | 1u << i % 8);
     }
-    bool operator==(const Set &other) const {
-        return !memcmp(bytes, other.bytes, sizeof bytes);
-    }
 };
 
 // Places are known by their index, clients by theirs.
@@ -97,6 +94,7 @@ struct World {
     uint16_t before[PLACES];                   // whom the last list shows right before it: 1 + index; 0: nobody
     uint16_t watched[PLACES];                  // whose end it is woken by: 1 + index; 0: nobody's
     uint16_t version, seen[CLIENTS];           // how many commits there were, and how many of them a client has seen
+    uint16_t used;                             // places behind these are unused
     uint16_t asked_place[CLIENTS][ASKED];
     uint8_t asked[CLIENTS][ASKED]; // requests under way, oldest first: 1 + Kind; 0: none
     uint8_t stage[PLACES], owner[PLACES], mode[PLACES];
@@ -105,7 +103,7 @@ struct World {
     uint8_t settled[PLACES]; // a barrier has passed since the create's answer was lost
     uint8_t listed[PLACES];  // a list had it
     uint8_t foreign[PLACES]; // somebody else has deleted it
-    uint8_t alive[CLIENTS], numbered, unused[2];
+    uint8_t alive[CLIENTS], numbered;
 };
 
 struct Step {
