@@ -40,7 +40,7 @@ class Log:
         self.name = name
         self.member = name.split('.')[0]
         self.beliefs, self.claims, self.lookups, self.calls, self.states, self.seen = [], [], [], [], [], []
-        self.views, self.parties, self.jumps = [], [], 0
+        self.views, self.parties, self.leaders, self.jumps = [], [], [], 0
         self.deadlines = {}  # session: ([time], [until])
         self.stops = []  # (from, to)
         self.stalls = []  # likewise, by what the process noticed itself
@@ -104,6 +104,9 @@ class Log:
 
     def read_P(self, time, _count, *names):
         self.parties.append((int(time), sorted(names)))
+
+    def read_K(self, time, token, name):
+        self.leaders.append((int(time), int(token), name))
 
     def read_T(self, time, before, after):
         self.states.append((int(time), int(before), int(after)))

@@ -182,7 +182,7 @@ static void open_client(chaos_member *m, const char *hosts, long timeout_ms, lon
 static void run(chaos_member *m, pid_t parent) {
     static void *(*const threads[])(void *) = {chaos_items_run,     chaos_lock_run,     chaos_rw_run,
                                                chaos_semaphore_run, chaos_services_run, chaos_lookup_run,
-                                               chaos_party_run};
+                                               chaos_party_run,     chaos_election_run};
     enum { THREADS = sizeof threads / sizeof *threads };
     pthread_t ids[THREADS];
     for (size_t i = 0; i < THREADS; i++) {

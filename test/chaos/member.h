@@ -15,6 +15,7 @@
  *   R asked told ttl role id attempt                 a lookup returned this entry as healthy
  *   W time count id...                               the live view has these
  *   P time count name...                             the party has these
+ *   K time token name                                it was told who leads; 0 and "-": nobody
  *   T time from to                                   the partitioner's states, as they were told
  *   L asked told what timeout result                 a waiting call that took longer than it was given
  *   J from to                                        the process did not get to run, or not enough
@@ -99,6 +100,7 @@ void *chaos_items_run(void *member);     /* member_items.c */
 void *chaos_lock_run(void *member);      /* member_claims.c */
 void *chaos_rw_run(void *member);        /* member_claims.c */
 void *chaos_semaphore_run(void *member); /* member_claims.c */
+void *chaos_election_run(void *member);  /* member_elections.c */
 void *chaos_services_run(void *member);  /* member_services.c */
 void *chaos_lookup_run(void *member);    /* member_services.c */
 void *chaos_party_run(void *member);     /* member_services.c */

@@ -19,7 +19,7 @@ decides, and not the library, is allowed for:
 
 S1 own node there, first of its queue, session open   S2 no two believe   S3 tokens grow   S5 a node of another session
 S7 deleted by ourselves while believed   S8 states   S9 the semaphore's limit   S10 the registry's answers
-S11 foreign nodes are left alone   T5 what a note says was given left with it   V9 the unique role
+S11 foreign nodes are left alone   T5 what a note says was given left with it   V9 the unique role   J3 who leads
 L1 the pool recovers   L2 waiting calls end   L3 no orphans   VOID the round shows nothing
 """
 
@@ -27,6 +27,8 @@ import json
 import re
 from bisect import bisect_left
 from itertools import accumulate
+
+from leaders import check_leaders, check_told
 
 ROOT = '/chaos'
 ITEMS = [f'i{i}' for i in range(12)]
@@ -36,8 +38,8 @@ SEQUENCE = re.compile(r'(__lock__|__rlock__)(\d{10})$')
 NOTES = ROOT + '/pool/notes'
 LEASE = re.compile(r'^[0-9A-Za-z]+,n=(\d+),c=(\d+)(?:,x=([0-9+.]+))?$')
 DIRECTORIES = {'item': ROOT + '/pool/locks/', 'lock': ROOT + '/locks/', 'read': ROOT + '/locks/',
-               'write': ROOT + '/locks/'}
-EXCLUSIVE = ('item', 'lock', 'write')
+               'write': ROOT + '/locks/', 'leader': ROOT + '/elections/'}
+EXCLUSIVE = ('item', 'lock', 'write', 'leader')
 CALL_SLACK_MS = 2500  # L2's second, and what a loaded machine takes
 REGISTRY_MS = 10  # how wrong the servers' time may be for a registry: 200 ppm of 30 s, and rounding
 EDGE_MS = 100  # so long before its end a quiet time is looked at: behind it faults begin again
@@ -134,6 +136,7 @@ class Checker:
             self.check_states(log)
             self.check_calls(log)
             self.check_lookups(log)
+            check_leaders(self, log)
         for belief in self.history.beliefs:
             self.check_node(belief)
         self.check_alone()
@@ -154,7 +157,7 @@ class Checker:
     def check_substance(self):
         """Something of each kind was owned for certain, and a quiet time was long enough to tell."""
         kinds = {belief.kind for belief in self.history.beliefs if belief.is_certain}
-        for kind in ('item', 'lock', 'read', 'write', 'slots'):
+        for kind in ('item', 'lock', 'read', 'write', 'slots', 'leader'):
             if kind not in kinds:
                 self.violate('VOID', f'nobody was certain of any {kind}, all the round')
         logs = self.history.logs.values()
@@ -444,6 +447,7 @@ class Checker:
                                    f'from {took} ms on')
         for log in logs:
             self.check_progress(log, since + PATIENCE_MS, quiet.end)
+            check_told(self, log, quiet.end, PATIENCE_MS + 2 * quiet.stall)
         self.check_nodes(quiet, logs)
 
     def well_since(self, item, quiet):
@@ -461,7 +465,8 @@ class Checker:
         return self.item_beliefs
 
     def check_progress(self, log, begin, end):
-        for kinds, what in ((('lock',), 'a lock'), (('read', 'write'), 'a shared lock'), (('slots',), 'slots')):
+        for kinds, what in ((('lock',), 'a lock'), (('read', 'write'), 'a shared lock'), (('slots',), 'slots'),
+                            (('leader',), 'its turn to lead')):
             if not any(b.kind in kinds and b.start <= end and b.end >= begin for b in log.beliefs):
                 self.violate('L1', f'{log.name} has not had {what} from {begin} to {end}')
 

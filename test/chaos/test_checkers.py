@@ -7,16 +7,14 @@ was broken is reported, and no other. """
 import copy
 import json
 import os
-import struct
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from history import History  # noqa: E402
-from rules import Checker, ITEMS, POOL, ROOT, slots_of  # noqa: E402
-from txnlog import Op, Truth, Txn, read_logs  # noqa: E402
+from rules import Checker, ITEMS, POOL, ROOT  # noqa: E402
+from txnlog import Op, Truth, Txn  # noqa: E402
 
 WALL = 1_000_000  # the wall clock is so far ahead
 A, B = 0xa1, 0xb2  # sessions
@@ -90,6 +88,7 @@ class World:
         for begin in (2000, 16000, 18000):
             for log, session, at in (('m0.1.log', A, begin), ('m1.1.log', B, begin + 500)):
                 sequence = at // 100
+                self.lead(log, session, at, f'{at:010d}')
                 self.hold(log, session, 'lock', 'l0', f'{ROOT}/locks/l0/x__lock__{sequence:010d}', at, at + 300)
                 self.hold(log, session, 'write', 'rw', f'{ROOT}/locks/rw/x__lock__{sequence:010d}', at, at + 300)
                 self.hold(log, session, 'read', 'rw', f'{ROOT}/locks/rw/x__rlock__{sequence + 10:010d}', at + 1000,
@@ -98,6 +97,16 @@ class World:
             self.hold('m0.1.log', A, 'slots', 's0', f'{POOL}/x{i},n=0,c=2', begin, begin + 500, '0,1')
             self.hold('m1.1.log', B, 'slots', 's0', f'{POOL}/y{i},n=2,c=1', begin + 100, begin + 600, '2',
                       [] if i else [Op('set', POOL, b'3')])  # in the queue, and by the shortcut
+
+    def lead(self, log, session, at, number):
+        """A leadership. The other member is told of it, and at its end that nobody leads."""
+        self.hold(log, session, 'leader', 'e0', f'{ROOT}/elections/e0/x,p=1__lock__{number}', at, at + 300)
+        creation = self.txns[-2]
+        creation.ops[0].data = log[:2].encode()
+        other = {'m0.1.log': 'm1.1.log', 'm1.1.log': 'm0.1.log'}[log]
+        self.say(other, f'K {at + 5} @{self.txns.index(creation)} {log[:2]}')
+        if at < 18000:
+            self.say(other, f'K {at + 320} 0 -')
 
     def add_services(self):
         for session, member in ((A, 'm0'), (B, 'm1')):
@@ -322,6 +331,44 @@ class Falsified(unittest.TestCase):
         self.world.driver += ['S 2000 m0.1.log', 'G 8000 m0.1.log']
         self.assertNotIn('L2', {rule for rule, _ in self.world.check()})
 
+    # Two lead at once, and one does whose place is not the first.
+    def test_two_leaders(self):
+        self.replace('m0.1.log', 'E 2300 2301 leader', 'E 2600 2601 leader')
+        self.move('delete', f'{ROOT}/elections/e0/x,p=1__lock__{2000:010d}', 2700)
+        self.expect('S1', 'S2', 'J3')
+
+    # One is told of a leader that never stood, or did not stand yet, or under another name, or behind another.
+    def test_told_of_nobody(self):
+        self.world.say('m1.1.log', 'K 15000 77 m0')
+        self.expect('J3')
+
+    def test_told_too_early(self):
+        self.replace('m1.1.log', 'K 2005', 'K 1980')
+        self.expect('J3')
+
+    def test_told_another_name(self):
+        for old in ('K 2005', 'K 16005'):
+            self.setUp()
+            at = next(i for i, line in enumerate(self.world.lines['m1.1.log']) if line.startswith(old))
+            self.world.lines['m1.1.log'][at] = self.world.lines['m1.1.log'][at].replace(' m0', ' m7')
+            self.expect('J3')
+
+    def test_told_of_the_second(self):
+        self.world.commit(1500, A, Op('create', f'{ROOT}/elections/e0/z__lock__{1500:010d}', b'm0', True))
+        self.world.commit(2100, A, Op('delete', f'{ROOT}/elections/e0/z__lock__{1500:010d}'))
+        self.expect('J3', 'S1')
+
+    # One is not told of later leaders, and one never leads.
+    def test_not_told(self):
+        self.world.lines['m1.1.log'] = [line for line in self.world.lines['m1.1.log']
+                                        if not line.startswith(('K 16', 'K 18'))]
+        self.expect('L1')
+
+    def test_never_leads(self):
+        lines = self.world.lines['m0.1.log']
+        self.world.lines['m0.1.log'] = [line for line in lines if ' leader ' not in line or line[2] == '2']
+        self.expect('L1')
+
     # An item without an owner at the end of a quiet time, and one that came too late.
     def test_without_owner(self):
         self.replace('m0.1.log', 'E 25000 25001 item i0', 'E 19000 19001 item i0')
@@ -365,7 +412,7 @@ class Falsified(unittest.TestCase):
 
     # A round without any belief of a kind passes no more than one that breaks a rule, but for one that its user ended.
     def test_no_ownership(self):
-        for kind in ('item', 'lock', 'read', 'write', 'slots'):
+        for kind in ('item', 'lock', 'read', 'write', 'slots', 'leader'):
             self.setUp()
             for log, lines in self.world.lines.items():
                 self.world.lines[log] = [line for line in lines if f' {kind} ' not in line]
@@ -421,67 +468,6 @@ class Falsified(unittest.TestCase):
     def test_crash(self):
         self.world.driver.append('Y 30000 m0.1.log ended by signal 11')
         self.expect('END')
-
-
-def record(zxid, kind, body, session=A):
-    data = struct.pack('>qiqqi', session, 1, zxid, WALL, kind) + body
-    return struct.pack('>qi', 0, len(data)) + data + b'B'
-
-
-def text(value):
-    return struct.pack('>i', len(value)) + value.encode()
-
-
-def create(path):
-    return text(path) + text('data') + struct.pack('>i', 0) + b'\x01' + struct.pack('>i', 0)
-
-
-class Logs(unittest.TestCase):
-    def write(self, directory, server, *records):
-        os.makedirs(os.path.join(directory, f'server{server}', 'data', 'version-2'))
-        with open(os.path.join(directory, f'server{server}', 'data', 'version-2', 'log.1'), 'wb') as file:
-            file.write(b'ZKLG' + bytes(12) + b''.join(records))
-
-    # Parts of three servers make a whole; half a record and zeros end a file; a failed multi has done nothing.
-    def test_read(self):
-        sub = create('/b')
-        good = struct.pack('>iii', 1, 1, len(sub)) + sub
-        failed = struct.pack('>iii', 2, 1, len(sub)) + sub + struct.pack('>iii', -1, 4, -101)
-        with tempfile.TemporaryDirectory() as directory:
-            self.write(directory, 1, record(1, 1, create('/a')), record(2, 14, good), bytes(100))
-            self.write(directory, 2, record(2, 14, good), record(3, 14, failed), record(4, 2, text('/a'))[:30])
-            self.write(directory, 3, record(4, -11, b''))
-            txns, conflicts = read_logs(directory)
-        self.assertEqual([t.zxid for t in txns], [1, 2, 3, 4])
-        self.assertEqual([[(op.kind, op.path) for op in t.ops] for t in txns],
-                         [[('create', '/a')], [('create', '/b')], [], [('close', None)]])
-        self.assertEqual((txns[0].ops[0].data, txns[0].ops[0].ephemeral, conflicts), (b'data', True, []))
-        self.assertTrue(all(n.end_kind == 'closed' for n in Truth(txns).nodes))
-
-    # What one server proposed, and the others went on without, was never committed, though it stands in its log; but
-    # for what another may have got by a snapshot.
-    def test_never_committed(self):
-        first, lost, later = 1 << 32, 1 << 32 | 1, 2 << 32 | 1
-        for snapshot in (False, True):
-            with tempfile.TemporaryDirectory() as directory:
-                self.write(directory, 1, record(first, 1, create('/a')), record(later, 1, create('/c')))
-                self.write(directory, 2, record(first, 1, create('/a')), record(lost, 1, create('/b')))
-                if snapshot:
-                    open(os.path.join(directory, 'server1', 'data', 'snapshot.%x' % lost), 'wb').close()
-                self.assertEqual([t.zxid for t in read_logs(directory)[0]],
-                                 [first, lost, later] if snapshot else [first, later])
-
-    # Two servers that do not agree.
-    def test_conflict(self):
-        with tempfile.TemporaryDirectory() as directory:
-            self.write(directory, 1, record(1, 1, create('/a')))
-            self.write(directory, 2, record(1, 2, text('/a')))
-            self.assertEqual(read_logs(directory)[1], [1])
-
-    def test_slots(self):
-        self.assertEqual(slots_of('abc,n=1,c=2'), [1, 2])
-        self.assertEqual(slots_of('abc,n=0,c=4,x=3+1.9+0'), [0, 3, 4, 9])
-        self.assertIsNone(slots_of('0123'))
 
 
 if __name__ == '__main__':
