@@ -12,6 +12,10 @@ KIND   divvy           divvy_lock_held() of LIBRARY, which is libdivvy.so
        kazoo           Lock.is_acquired
        kazoo-listener  the same, while the listener that kazoo's documentation asks for has heard neither SUSPENDED nor
                        LOST
+       divvy-partitioner, kazoo-partitioner
+                       divvy_partitioner_owns(), and SetPartitioner.acquired with the item in the set: of a pool for the
+                       item that is the name of the lock, with a time boundary of 1 s. The loop beside it is that of
+                       kazoo's documentation, which ends on failure
        textbook        the recipe of ZooKeeper's documentation on a plain client; having been first is holding
        etcd            `etcdctl lock NAME`, from the key that it prints to its end
        command         it is a command that another program runs while that holds the lock: always yes
@@ -31,28 +35,42 @@ import lock_member  # noqa: E402
 from kazoo.client import KazooClient, KazooState  # noqa: E402
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError  # noqa: E402
 
-PERIOD_S, AGAIN_S = 0.01, 0.1
+PERIOD_S, AGAIN_S, BOUNDARY_S = 0.01, 0.1, 1.0
+ITEM = "item"
 CONFIG_WORDS = 28  # 8 bytes each: divvy_client_config of include/divvy/client.h
 
 
-class Divvy:
-    """divvy's lock, by the library."""
+def member_name():
+    """Returns a name for a member of a pool. The one that was started first has the lowest, and so kazoo's only item."""
+    return "%020d-%d" % (time.monotonic_ns(), os.getpid())
 
-    def __init__(self, library, hosts, path, timeout_ms):
+
+class DivvyClient:
+    """A client of divvy's library."""
+
+    def __init__(self, library, hosts, timeout_ms):
         self.lib = lock_member.load(library)
         self.lib.divvy_client_config_init.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
         config, name = (ctypes.c_int64 * CONFIG_WORDS)(), ctypes.create_string_buffer(hosts.encode())
         self.lib.divvy_client_config_init(config, ctypes.sizeof(config))
         config[1], config[2] = ctypes.addressof(name), timeout_ms
-        self.client, self.lock = ctypes.c_void_p(), ctypes.c_void_p()
+        self.client = ctypes.c_void_p()
         self._check(self.lib.divvy_client_open(ctypes.byref(self.client), config))
         self._check(self.lib.divvy_client_wait_connected(self.client, 30000))
-        lock = lock_member.LockConfig(ctypes.sizeof(lock_member.LockConfig), path.encode(), b"holder")
-        self._check(self.lib.divvy_lock_create(ctypes.byref(self.lock), self.client, ctypes.byref(lock)))
 
     def _check(self, error):
         if error:
             sys.exit("divvy: %s" % self.lib.divvy_strerror(error).decode())
+
+
+class Divvy(DivvyClient):
+    """divvy's lock, by the library."""
+
+    def __init__(self, library, hosts, path, timeout_ms):
+        super().__init__(library, hosts, timeout_ms)
+        self.lock = ctypes.c_void_p()
+        lock = lock_member.LockConfig(ctypes.sizeof(lock_member.LockConfig), path.encode(), b"holder")
+        self._check(self.lib.divvy_lock_create(ctypes.byref(self.lock), self.client, ctypes.byref(lock)))
 
     def acquire(self):
         self._check(self.lib.divvy_lock_acquire(self.lock, -1))
@@ -62,6 +80,55 @@ class Divvy:
 
     def token(self):
         return self.lib.divvy_lock_token(self.lock)
+
+
+class PartitionerConfig(ctypes.Structure):
+    """The head of divvy_partitioner_config, of include/divvy/partitioner_config.h. The rest keeps its defaults."""
+    _fields_ = [("size", ctypes.c_size_t), ("path", ctypes.c_char_p), ("items", ctypes.POINTER(ctypes.c_char_p)),
+                ("item_count", ctypes.c_size_t), ("identifier", ctypes.c_char_p), ("mode", ctypes.c_int),
+                ("assign", ctypes.c_int), ("func", ctypes.c_void_p), ("func_name", ctypes.c_char_p),
+                ("items_order", ctypes.c_int), ("time_boundary_ms", ctypes.c_int64)]
+
+
+class DivvyPartitioner(DivvyClient):
+    """divvy's partitioner, by the library."""
+    RELEASE, FAILURE = 2, 3  # divvy_partition_state
+
+    def __init__(self, library, hosts, path, timeout_ms):
+        super().__init__(library, hosts, timeout_ms)
+        for name, result, arguments in [
+                ("config_init", None, [ctypes.POINTER(PartitionerConfig), ctypes.c_size_t]),
+                ("create", ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(PartitionerConfig)]),
+                ("state", ctypes.c_int, [ctypes.c_void_p]), ("state_id", ctypes.c_uint64, [ctypes.c_void_p]),
+                ("wait_change", ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int64]),
+                ("release_set", ctypes.c_int, [ctypes.c_void_p]),
+                ("owns", ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p])]:
+            function = getattr(self.lib, "divvy_partitioner_" + name)
+            function.restype, function.argtypes = result, arguments
+        config = PartitionerConfig()
+        self.lib.divvy_partitioner_config_init(config, ctypes.sizeof(config))
+        config.path, config.identifier = path.encode(), member_name().encode()
+        config.items, config.item_count = (ctypes.c_char_p * 1)(ITEM.encode()), 1
+        config.time_boundary_ms = int(BOUNDARY_S * 1000)
+        self.partitioner = ctypes.c_void_p()
+        self._check(self.lib.divvy_partitioner_create(ctypes.byref(self.partitioner), self.client, config))
+
+    def acquire(self):
+        while True:
+            state_id = self.lib.divvy_partitioner_state_id(self.partitioner)
+            state = self.lib.divvy_partitioner_state(self.partitioner)
+            if state == self.FAILURE:
+                return
+            if state == self.RELEASE:
+                self.lib.divvy_partitioner_release_set(self.partitioner)
+            else:
+                self.lib.divvy_partitioner_wait_change(self.partitioner, state_id, -1)
+
+    def held(self):
+        return self.lib.divvy_partitioner_owns(self.partitioner, ITEM.encode())
+
+    def token(self):
+        return 0
 
 
 class Kazoo:
@@ -100,6 +167,29 @@ class KazooListener(Kazoo):
 
     def held(self):
         return self.lock.is_acquired and self.state == KazooState.CONNECTED and self.losses == self.losses_before
+
+
+class KazooPartitioner(Kazoo):
+    """kazoo's SetPartitioner, in the loop of its documentation."""
+
+    def __init__(self, library, hosts, path, timeout_ms):
+        super().__init__(library, hosts, path, timeout_ms)
+        self.partitioner = self.client.SetPartitioner(path, (ITEM,), identifier=member_name(),
+                                                      time_boundary=BOUNDARY_S)
+
+    def acquire(self):
+        partitioner = self.partitioner
+        while not partitioner.failed:
+            partitioner.state_change_event.clear()  # before the state is looked at, so that no change is missed
+            if partitioner.release:
+                partitioner.release_set()
+            elif partitioner.allocating:
+                partitioner.wait_for_acquire(AGAIN_S)
+            else:
+                partitioner.state_change_event.wait()
+
+    def held(self):
+        return self.partitioner.acquired and ITEM in list(self.partitioner)
 
 
 class Textbook(Kazoo):
@@ -169,8 +259,8 @@ class Command:
         return 0
 
 
-KINDS = {"divvy": Divvy, "kazoo": Kazoo, "kazoo-listener": KazooListener, "textbook": Textbook, "etcd": Etcd,
-         "command": Command}
+KINDS = {"divvy": Divvy, "divvy-partitioner": DivvyPartitioner, "kazoo": Kazoo, "kazoo-listener": KazooListener,
+         "kazoo-partitioner": KazooPartitioner, "textbook": Textbook, "etcd": Etcd, "command": Command}
 
 
 def acquire(holder):

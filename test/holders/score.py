@@ -46,3 +46,26 @@ def held_s(one, since, until):
 def nobody_s(one, other, since, until):
     """Returns the seconds within [since, until] that are in no span of either."""
     return until - since - held_s(one, since, until) - held_s(other, since, until) + both_s(one, other, since, until)
+
+
+def late_s(said, since, until, pardoned=None):
+    """Returns for how long within [since, until] no line came that was due. `pardoned`: a span in which none is due."""
+    late = 0.0
+    for (begin, _, _), (end, _, _) in zip(said, said[1:]):
+        is_pardoned = pardoned and begin < pardoned[1] and end > pardoned[0]
+        if end - begin > STALE_S and end > since and begin < until and not is_pardoned:
+            late += min(end, until) - max(begin, since)
+    return late
+
+
+def parts(one, other, since, until):
+    """Returns [(begin, end, how many hold)] within [since, until], in seconds from since on, without gaps."""
+    edges = sorted({since, until} | {edge for span in [*one, *other] for edge in span if since < edge < until})
+    found = []
+    for begin, end in zip(edges, edges[1:]):
+        count = sum(any(a <= begin and end <= b for a, b in spans_of) for spans_of in (one, other))
+        if found and found[-1][2] == count:
+            found[-1][1] = round(end - since, 3)
+        else:
+            found.append([round(begin - since, 3), round(end - since, 3), count])
+    return [tuple(part) for part in found]

@@ -1,7 +1,10 @@
 """The servers of test/holders/run: an ensemble of ZooKeeper and a cluster of etcd. SPDX-License-Identifier: Apache-2.0
 
-Both have three servers on this machine, and can be frozen, and lose one.
+Both have three servers on this machine, and can be frozen, and lose one. With a Disk (disk.py) they flush what they
+write, and each flush asks it.
 """
+import base64
+import json
 import os
 import shutil
 import signal
@@ -12,8 +15,14 @@ import time
 import urllib.error
 import urllib.request
 
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-START_S = 30
+START_S = 60
+MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # A folder that no other process can make slow.
+SYNC_TICKS = 20  # with a Disk: for how long a server may lag behind its leader, as long as a session
+WRITE_EVERY_S = 0.2
 
 
 def wait_for(met, what, timeout_s=START_S):
@@ -27,9 +36,14 @@ def wait_for(met, what, timeout_s=START_S):
 class ZooKeeper:
     tool = os.path.join(ROOT, "tools", "zookeeper-local")
 
-    def __init__(self):
-        lines = subprocess.run([self.tool, "start", "--servers", "3", "--tick", "200", "--timeout", "60", "--parent",
-                                str(os.getpid())], check=True, stdout=subprocess.PIPE, text=True).stdout
+    def __init__(self, disk):
+        words = [self.tool, "start", "--servers", "3", "--tick", "200", "--timeout", str(START_S), "--parent",
+                 str(os.getpid())]
+        environment = dict(os.environ)
+        if disk:
+            words = disk.wrap([*words, "--fsync", "--sync-limit", str(SYNC_TICKS)])
+            environment.update(TMPDIR=MEMORY or "/tmp")
+        lines = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
         said = dict(line.split("=", 1) for line in lines.split())
         self.folder = said["ZOOKEEPER_LOCAL_DIR"]
         os.environ["DIVVY_ENSEMBLE_TICK_MS"] = said["DIVVY_ENSEMBLE_TICK_MS"]
@@ -48,6 +62,22 @@ class ZooKeeper:
     def kill_first(self):
         self._do("kill", "1")
 
+    def kill_leader(self):
+        lines = subprocess.run([self.tool, "status", self.folder], stdout=subprocess.PIPE, text=True).stdout
+        self._do("kill", next(line.split()[0] for line in lines.splitlines() if line.endswith(" leader")))
+
+    def write_until(self, stopping):
+        """Sets a node again and again."""
+        client = KazooClient(",".join("%s:%d" % server for server in self.servers))
+        client.start(START_S)
+        client.ensure_path("/writer")
+        while not stopping.wait(WRITE_EVERY_S):
+            try:
+                client.set("/writer", b"x")
+            except KazooException:
+                pass  # It tries again soon.
+        client.stop()
+
     def close(self):
         self._do("stop")
 
@@ -64,28 +94,33 @@ def free_ports(count):
 
 
 class Etcd:
-    def __init__(self):
-        self.folder, ports = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None), free_ports(6)
+    def __init__(self, disk):
+        self.folder, ports = tempfile.mkdtemp(dir=MEMORY), free_ports(6)
         self.servers = [("127.0.0.1", port) for port in ports[:3]]
         cluster = ",".join("e%d=http://127.0.0.1:%d" % (i, ports[3 + i]) for i in range(3))
         self.processes = []
         for i in range(3):
             client, peer = "http://127.0.0.1:%d" % ports[i], "http://127.0.0.1:%d" % ports[3 + i]
+            words = ["etcd", "--name", "e%d" % i, "--data-dir", os.path.join(self.folder, str(i)),
+                     "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
+                     "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster]
             self.processes.append(subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", "etcd", "--name", "e%d" % i, "--data-dir",
-                 os.path.join(self.folder, str(i)), "--listen-client-urls", client, "--advertise-client-urls", client,
-                 "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster],
+                ["setpriv", "--pdeathsig", "KILL", "--", *(disk.wrap(words) if disk else words)],
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         for port in ports[:3]:
             wait_for(lambda port=port: self._is_healthy(port), "healthy etcd")
 
     @staticmethod
-    def _is_healthy(port):
+    def _ask(port, what, data=None):
+        """Returns the answer, or nothing."""
         try:
-            with urllib.request.urlopen("http://127.0.0.1:%d/health" % port, timeout=1) as answer:
-                return b"true" in answer.read()
+            with urllib.request.urlopen("http://127.0.0.1:%d/%s" % (port, what), data, timeout=1) as answer:
+                return answer.read()
         except (OSError, urllib.error.URLError):
-            return False
+            return b""
+
+    def _is_healthy(self, port):
+        return b"true" in self._ask(port, "health")
 
     def _signal(self, processes, number):
         for process in processes:
@@ -99,6 +134,16 @@ class Etcd:
 
     def kill_first(self):
         self._signal(self.processes[:1], signal.SIGKILL)
+
+    def kill_leader(self):
+        leads = [b"\netcd_server_is_leader 1\n" in self._ask(port, "metrics") for _, port in self.servers]
+        self._signal([self.processes[leads.index(True)]], signal.SIGKILL)
+
+    def write_until(self, stopping):
+        """Puts a key again and again."""
+        key = base64.b64encode(b"writer").decode()
+        while not stopping.wait(WRITE_EVERY_S):
+            self._ask(self.servers[1][1], "v3/kv/put", json.dumps({"key": key, "value": key}).encode())
 
     def close(self):
         self._signal(self.processes, signal.SIGKILL)
