@@ -1,7 +1,9 @@
-// A process that wants Curator's InterProcessMutex or LeaderLatch, for test/holders/run. SPDX-License-Identifier: Apache-2.0
+// A process that wants a lock of Curator's, for test/holders/run. SPDX-License-Identifier: Apache-2.0
 //
-// usage: java -cp FOLDER:/usr/share/java/curator-recipes.jar HoldersCurator mutex|latch plain|listener HOSTS PATH TIMEOUT_MS
+// usage: java -cp FOLDER:/usr/share/java/curator-recipes.jar HoldersCurator mutex|latch plain|listener HOSTS PATH
+//             TIMEOUT_MS
 //
+// mutex: InterProcessMutex. latch: LeaderLatch.
 // Prints the same lines as holder.py. On Linux System.nanoTime() is CLOCK_MONOTONIC. "listener": it holds while the
 // listener that Curator's documentation asks for has heard neither SUSPENDED nor LOST. A mutex that was lost stays
 // lost; a latch stands in line again by itself. The ensemble tracker is off: it would lead the client to the servers

@@ -15,7 +15,7 @@ KIND   divvy           divvy_lock_held() of LIBRARY, which is libdivvy.so
        divvy-partitioner, kazoo-partitioner
                        divvy_partitioner_owns(), and SetPartitioner.acquired with the item in the set: of a pool for the
                        item that is the name of the lock, with a time boundary of 1 s. The loop beside it is that of
-                       kazoo's documentation, which ends on failure
+                       kazoo's documentation. A member that has failed before it had the item is made again
        textbook        the recipe of ZooKeeper's documentation on a plain client; having been first is holding
        etcd            `etcdctl lock NAME`, from the key that it prints to its end
        command         it is a command that another program runs while that holds the lock: always yes
@@ -41,7 +41,7 @@ CONFIG_WORDS = 28  # 8 bytes each: divvy_client_config of include/divvy/client.h
 
 
 def member_name():
-    """Returns a name for a member of a pool. The one that was started first has the lowest, and so kazoo's only item."""
+    """Returns a name for a member of a pool. The first one to start has the lowest, and so kazoo's only item."""
     return "%020d-%d" % (time.monotonic_ns(), os.getpid())
 
 
@@ -110,22 +110,32 @@ class DivvyPartitioner(DivvyClient):
         config.path, config.identifier = path.encode(), member_name().encode()
         config.items, config.item_count = (ctypes.c_char_p * 1)(ITEM.encode()), 1
         config.time_boundary_ms = int(BOUNDARY_S * 1000)
-        self.partitioner = ctypes.c_void_p()
-        self._check(self.lib.divvy_partitioner_create(ctypes.byref(self.partitioner), self.client, config))
+        self.config, self.had = config, False
+        self._make()
+
+    def _make(self):
+        """Makes a member. An older one stays, since another thread may ask it."""
+        partitioner = ctypes.c_void_p()
+        self._check(self.lib.divvy_partitioner_create(ctypes.byref(partitioner), self.client, self.config))
+        self.partitioner = partitioner
 
     def acquire(self):
         while True:
             state_id = self.lib.divvy_partitioner_state_id(self.partitioner)
             state = self.lib.divvy_partitioner_state(self.partitioner)
             if state == self.FAILURE:
-                return
-            if state == self.RELEASE:
+                if self.had:
+                    return
+                self._make()
+            elif state == self.RELEASE:
                 self.lib.divvy_partitioner_release_set(self.partitioner)
             else:
                 self.lib.divvy_partitioner_wait_change(self.partitioner, state_id, -1)
 
     def held(self):
-        return self.lib.divvy_partitioner_owns(self.partitioner, ITEM.encode())
+        owns = self.lib.divvy_partitioner_owns(self.partitioner, ITEM.encode())
+        self.had |= bool(owns)
+        return owns
 
     def token(self):
         return 0
@@ -174,10 +184,20 @@ class KazooPartitioner(Kazoo):
 
     def __init__(self, library, hosts, path, timeout_ms):
         super().__init__(library, hosts, path, timeout_ms)
-        self.partitioner = self.client.SetPartitioner(path, (ITEM,), identifier=member_name(),
+        self.path, self.had = path, False
+        self._make()
+
+    def _make(self):
+        self.partitioner = self.client.SetPartitioner(self.path, (ITEM,), identifier=member_name(),
                                                       time_boundary=BOUNDARY_S)
 
     def acquire(self):
+        while not self.had:
+            if self.partitioner.failed:
+                self._make()
+            self._take_part()
+
+    def _take_part(self):
         partitioner = self.partitioner
         while not partitioner.failed:
             partitioner.state_change_event.clear()  # before the state is looked at, so that no change is missed
@@ -189,7 +209,10 @@ class KazooPartitioner(Kazoo):
                 partitioner.state_change_event.wait()
 
     def held(self):
-        return self.partitioner.acquired and ITEM in list(self.partitioner)
+        partitioner = self.partitioner
+        owns = partitioner.acquired and ITEM in list(partitioner)
+        self.had |= owns
+        return owns
 
 
 class Textbook(Kazoo):

@@ -21,7 +21,7 @@ OF_HOLDER, OF_SERVERS = ("cut", "stopped", "ahead", "behind"), ("frozen", "kille
 MEASURES = (("both_s", "both hold, s"), ("nobody_s", "nobody holds, s"))
 COLOURS = (("#d9d9d9", "nobody holds"), (plot.DONE, "one holds"), (plot.UNDONE, "both hold"))
 FAULT_S, WINDOW_S, COLUMN_S = 8, 14, 15.5
-STRIPE, WIDTH, TOP, BOTTOM, ROW, LEFT = 0.8, 960, 40, 60, 24, 250  # a row's part that is drawn on; the rest in pixels
+STRIPE, WIDTH, TOP, BOTTOM, ROW, LEFT = 0.8, 960, 30, 50, 24, 250  # a row's part that is drawn on; the rest in pixels
 
 
 def of(results, fault, peer):
@@ -62,7 +62,8 @@ def tables(results):
         for whose, faults in (("of the holder", OF_HOLDER), ("of the servers", OF_SERVERS)):
             faults = [fault for fault in faults if any(result["fault"] == fault for result in results)]
             rows = [[PEERS[peer][0], *(cell(of(results, fault, peer), measure) for fault in faults)] for peer in PEERS]
-            lines += [*table("%s; faults %s" % (title, whose), faults, rows), ""]
+            found = table("%s; faults %s" % (title, whose), faults, rows)
+            lines += [*found, ""] if found else []
     return lines + forced_table(results)
 
 
@@ -106,12 +107,12 @@ def plot_commands(results):
     height = TOP + BOTTOM + ROW * len(peers)
     yield "set lmargin at screen %g\nset rmargin at screen 0.99" % (LEFT / WIDTH)
     yield "set tmargin at screen %g\nset bmargin at screen %g" % (1 - TOP / height, BOTTOM / height)
-    yield "unset border\nset style fill solid 1 noborder\nset tics scale 0\nset key at screen 0.99,0.04 horizontal"
+    yield "unset border\nset style fill solid 1 noborder\nset tics scale 0\nset key at screen 0.99,0.05 horizontal"
     yield "set xrange [-0.5:%g]\nset yrange [%g:0.6]" % (COLUMN_S * len(faults), 0.4 - len(peers))
     yield "set ytics (%s) noenhanced" % ", ".join("'%s' %d" % (PEERS[peer][0], -row) for row, peer in enumerate(peers))
     yield "set xtics (%s) offset 0,0.4" % ", ".join(
-        "'%g' %g" % (at, COLUMN_S * column + at) for column in range(len(faults)) for at in (0, FAULT_S, WINDOW_S))
-    yield "set label 'seconds from the fault on' at screen 0.01,0.04 left"
+        "'%g' %g" % (at, COLUMN_S * column + at) for column in range(len(faults)) for at in (0, FAULT_S))
+    yield "set label 'seconds from the fault on, of %d' at screen 0.01,0.06 left" % WINDOW_S
     for column, fault in enumerate(faults):
         x = COLUMN_S * column
         yield "set label '%s' at %g, graph 1.03 center" % (fault, x + WINDOW_S / 2)

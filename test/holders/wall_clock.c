@@ -2,10 +2,11 @@
  * A wall clock that jumps, for test/holders/run. SPDX-License-Identifier: Apache-2.0
  *
  * Loaded before the C library, it adds the int64_t in the file HOLDERS_WALL_CLOCK, in seconds, to the wall clock of its
- * process, and to no other clock. The file is mapped, so a change counts at once. libfaketime would do, but its sleep of
- * Python fails with EINVAL where monotonic clocks are to be left alone.
+ * process, and to no other clock. The file is mapped, so a change counts at once. Not libfaketime: where that leaves
+ * monotonic clocks alone, Python's sleep fails with EINVAL.
  */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -28,7 +29,8 @@ __attribute__((constructor)) static void map_offset(void) {
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
     int result = (int)syscall(SYS_clock_gettime, clock, now);
-    if (result == 0 && offset_s && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += *offset_s;
+    bool is_wall = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
+    if (result == 0 && offset_s && is_wall) now->tv_sec += *offset_s;
     return result;
 }
 
