@@ -13,6 +13,8 @@ import pathlib
 import re
 import subprocess
 
+import ci
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = ROOT / "test" / "record" / "runs.jsonl"
 
@@ -32,8 +34,9 @@ KINDS = {
                  ["executions"], "crashes", None),
     "sweep": Kind(r"sweep: scenarios (?P<scenarios>\d+), runs (?P<runs>\d+), .*", ["runs"], "failed_runs",
                   r"sweep: (\d+) runs FAILED"),
+    "ci": Kind(ci.LINE, ["seconds"], "failed", None),
 }
-NOT_SUMMED = {"target", "servers", "scenarios"}
+TEXTS = {"target", "commit", "began", "load"}
 COMMIT = re.compile(r"^sim: commit (\S+), seed", re.M)
 SEED = re.compile(r"^(?:sim: commit \S*|conformance|chaos)[:,] seed (\d+)$", re.M)
 FRESH = re.compile(r"^sim: (\d+) fresh ones from seed (\d+);", re.M)
@@ -57,11 +60,14 @@ def read_counts(text):
             if not match:
                 continue
             run = {"kind": kind}
-            run.update((key, value if key == "target" else number(value)) for key, value in match.groupdict().items())
+            run.update((key, value if key in TEXTS else number(value)) for key, value in match.groupdict().items())
             if what.more:
                 beside = [int(found) for found in re.findall(f"^{what.more}$", text, re.M)]
                 run[what.bad] = run.get(what.bad, 0) + sum(beside)
             runs[kind, run.get("target")] = run
+    if ("ci", None) in runs:  # its stages have printed what else is there
+        runs = {("ci", None): runs["ci", None]}
+        ci.read_more(text, runs["ci", None])
     if not runs:
         raise Refused("there is no last line of counts; a run that was cut off counts for nothing")
     if len({kind for kind, _ in runs}) > 1:
@@ -72,7 +78,7 @@ def read_counts(text):
 def read_seeds(text, run):
     """Adds the seed, and the ranges of seeds that the run can have had: as first and number."""
     seed = SEED.search(text)
-    if not seed:
+    if not seed or run["kind"] == "ci":
         return
     run["seed"] = int(seed[1])
     if run["kind"] == "sim":
@@ -95,6 +101,8 @@ def check_new(run, runs):
     for other in runs:
         if any(run.get(key) != other.get(key) for key in ("kind", "with", "commit", "servers")):
             continue
+        if run["kind"] == "ci" and run["began"] == other["began"]:
+            raise Refused(f"the run that began at {run['began']} is there already")
         if overlap(run, other) or run["kind"] == "sweep" and run["runs"] == other["runs"]:
             raise Refused(f"a run of {other['date']} has some of its seeds, from {run.get('seed')} on, at the same "
                           "commit; they would count twice: give --seed")
@@ -120,7 +128,7 @@ def add(text, path=FILE, commit=None, options="", now=None):
     now = now or datetime.datetime.now(datetime.timezone.utc)
     runs, added = load(path), read_counts(text)
     for run in added:
-        run["commit"] = commit or (told[1] if told else current_commit())
+        run["commit"] = commit or run.get("commit") or (told[1] if told else current_commit())
         run["date"] = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         if options:
             run["with"] = options
@@ -137,7 +145,7 @@ def sums(runs):
     groups = {}
     for run in runs:
         what = KINDS[run["kind"]]
-        name = run.get("target") or run.get("with", "")
+        name = ci.name_of(run) if run["kind"] == "ci" else run.get("target") or run.get("with", "")
         group = groups.setdefault((list(KINDS).index(run["kind"]), run["kind"], name), collections.Counter())
         group["parts"] += 1
         group["bad"] += run[what.bad]
@@ -158,4 +166,4 @@ def table(runs):
         dates, commits = sorted(run["date"][:10] for run in runs), {run["commit"] for run in runs}
         lines += ["", f"{len(runs)} parts from {dates[0]} to {dates[-1]}, of {len(commits)} "
                   f"commit{'s' if len(commits) > 1 else ''}."]
-    return lines
+    return lines + ci.table([run for run in runs if run["kind"] == "ci"])

@@ -32,6 +32,10 @@ FUZZ = "fuzz: names: executions 5000000, crashes 0, corpus 120 files\n" \
        "fuzz: entry: executions 3000000, crashes 1, corpus 80 files\n"
 SWEEP = "sweep: scenarios 40, runs 9000, allocations 800, requests 300, failures 9000; places of the library that " \
         "allocate: 500\n"
+CI = "== tests\n{told}chaos: minutes 1.5, faults 6 of 6 kinds, ownerships 9, violations 0\n" \
+     "== summary\ntests        {tests}   840 s\nclang-tidy   passed   {seconds} s\ntotal        {tests}  1700 s\n" \
+     "ci: commit 0123abc-dirty, began {began}, load {load}, stages 2, seconds 1700, failed {failed}, unsteady 1\n"
+UNSTEADY = "test/run: default: UNSTEADY, failed once and then passed three times: live.lock \n"
 # Where each program prints the line that is read here.
 PRINTED = {"sim": "test/sim/main.c", "conformance": "test/conformance/main.c", "chaos": "test/chaos/chaos.c",
            "sweep": "test/sweep/main.c"}
@@ -44,7 +48,7 @@ class Record(unittest.TestCase):
         self.file = pathlib.Path(folder.name) / "runs.jsonl"
 
     def add(self, text, **more):
-        return record.add(text, self.file, **{"commit": None if "sim: commit" in text else "c0ffee", **more})
+        return record.add(text, self.file, **{"commit": None if ": commit" in text else "c0ffee", **more})
 
     def command(self, name, *words, text=""):
         return subprocess.run([ROOT / "test" / "record" / name, *words], input=text, capture_output=True, text=True,
@@ -76,6 +80,34 @@ class Record(unittest.TestCase):
             self.assertTrue(any(re.fullmatch(pattern, last) for pattern in patterns), (kind, last))
         self.assertIn('echo "fuzz: $target: executions ${executions:-unknown}, crashes $count, corpus $corpus files"',
                       (ROOT / "test/fuzz/run").read_text(encoding="utf-8"))
+
+    # A run of CI keeps its stages, and what failed; a run counts once; load and none are told apart.
+    def test_ci(self):
+        (run,) = self.add(CI.format(told=UNSTEADY, tests="passed", seconds=500, began="T1", load="no", failed=0))
+        self.assertEqual((run["kind"], run["commit"], run["seconds"]), ("ci", "0123abc-dirty", 1700))
+        self.assertEqual(run["stages"], {"tests": 840, "clang-tidy": 500})
+        with self.assertRaisesRegex(record.Refused, "there already"):
+            self.add(CI.format(told="", tests="passed", seconds=500, began="T1", load="no", failed=0))
+        self.add(CI.format(told="", tests="passed", seconds=300, began="T2", load="no", failed=0))
+        self.assertEqual(self.command("show", self.file).returncode, 0)
+        self.add(CI.format(told="\t 12 - live.lock (Failed)\n", tests="FAILED", seconds=900, began="T3", load="yes",
+                           failed=1))
+        shown = self.command("show", self.file)
+        self.assertEqual(shown.returncode, 1)
+        for line in ("| ci without load | 2 | seconds 3,400 | failed 0 |",
+                     "| ci with load | 1 | seconds 1,700 | failed 1 |",
+                     "| tests | 1 | 840 s, 840 s | 840 s, 840 s |", "| clang-tidy | 0 | 400 s, 500 s | 900 s, 900 s |",
+                     "| all | 1 of 3 | 1,700 s, 1,700 s | 1,700 s, 1,700 s |",
+                     "- T1, 0123abc-dirty, without load, unsteady: live.lock",
+                     "- T3, 0123abc-dirty, with load, failed: live.lock, tests"):
+            self.assertIn(line, shown.stdout.splitlines())
+
+    # The line is the one that .ci/run prints, with its numbers and words in.
+    def test_ci_as_printed(self):
+        code = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+        form = re.search(r"printf '(ci: .*)\\n' ", code)[1]
+        line = CI.format(told="", tests="passed", seconds=1, began="T", load="no", failed=0).splitlines()[-1]
+        self.assertRegex(line, "^" + re.escape(form).replace("%s", r"\S+").replace("%d", r"\d+") + "$")
 
     # What was cut off, or did not say how much it did, is refused, and nothing is kept.
     def test_cut_off(self):
