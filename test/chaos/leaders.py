@@ -2,7 +2,7 @@
 
 Who believes that it leads is checked as who believes that it holds a lock (rules.py: S1 to S3, S5, S7, L1), for an
 election is one. J3 is about the others: the leader that they were told of stood first in the queue, under the name that
-they were told; and a while after all is well they were told of one that leads, or has just led.
+they were told; and at the end of a quiet time they were told of one that leads, or has just led.
 """
 
 ELECTION = '/chaos/elections/e0'
