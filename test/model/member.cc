@@ -20,7 +20,8 @@
 //  5. ACQUIRED means that the whole target is shown, and that nothing is on its way out.
 //  6. Each state has a way on without a fault: to ACQUIRED, or from FAILURE to an end without a place.
 //
-// Left out: handing over before the end (T8), plans that are awaited (D34), items that do not fit (P9), P11.
+// Left out: handing over before the end (T8), plans that are awaited (D34), items that do not fit (P9), P11. A request
+// whose fate is unknown is the entry's concern (R1): for the member its place stays asked for, or on its way out.
 #include <algorithm>
 #include <bitset>
 #include <cstdint>

@@ -100,7 +100,7 @@ template <class World, class Way> class Search : public Seen<World, Way> {
 
   private:
     const char *visit(uint32_t i, const Way **last) {
-        const World w = this->all[i].world; // add() moves them
+        const World &w = this->all[i].world;
         const std::vector<Next> &steps = steps_of(w);
         bool rests = true;
         for (const Next &n : steps) rests = rests && !n.fair;

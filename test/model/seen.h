@@ -5,7 +5,30 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <vector>
+
+// A list that moves nothing when it grows.
+template <class Element> class Chunks {
+    enum { MANY = 1 << 12 };
+    std::vector<std::unique_ptr<Element[]>> chunks;
+    size_t count = 0;
+
+  public:
+    Element &operator[](size_t i) {
+        return chunks[i / MANY][i % MANY];
+    }
+    const Element &operator[](size_t i) const {
+        return chunks[i / MANY][i % MANY];
+    }
+    size_t size() const {
+        return count;
+    }
+    void push_back(const Element &e) {
+        if (count % MANY == 0) chunks.push_back(std::make_unique<Element[]>(MANY));
+        (*this)[count++] = e;
+    }
+};
 
 // A World is compared bytewise. A Way tells of the step from the parent.
 template <class World, class Way> struct Seen {
@@ -14,19 +37,20 @@ template <class World, class Way> struct Seen {
         uint32_t parent;
         Way way;
     };
-    std::vector<Visit> all; // in the order in which they were seen
+    Chunks<Visit> all; // in the order in which they were seen
 
     // Adds a world unless it was seen before. Returns its number.
     uint32_t add(const World &w, uint32_t parent, Way way) {
-        if (all.size() * 2 >= table.size()) {
-            table.assign(table.size() * 4, 0);
-            for (uint32_t i = 0; i < all.size(); i++) place(all[i].world) = i + 1;
+        if (all.size() * 2 >= table.size()) grow();
+        const uint32_t h = hash(w);
+        size_t i = h & (table.size() - 1);
+        for (; table[i].number; i = (i + 1) & (table.size() - 1)) {
+            if (table[i].hash == h && !memcmp(&all[table[i].number - 1].world, &w, sizeof w))
+                return table[i].number - 1;
         }
-        uint32_t &at = place(w);
-        if (at) return at - 1;
         all.push_back({w, parent, way});
-        at = static_cast<uint32_t>(all.size());
-        return at - 1;
+        table[i] = {h, static_cast<uint32_t>(all.size())};
+        return table[i].number - 1;
     }
     // Returns the visits from the one after the first to this one, the last one first.
     std::vector<uint32_t> way_to(uint32_t at) const {
@@ -36,21 +60,28 @@ template <class World, class Way> struct Seen {
     }
 
   private:
-    std::vector<uint32_t> table = std::vector<uint32_t>(1u << 12);
+    struct Entry {
+        uint32_t hash, number; // number: from 1 on; 0: free
+    };
+    std::vector<Entry> table = std::vector<Entry>(1u << 12);
 
-    static uint64_t hash(const World &w) {
+    static uint32_t hash(const World &w) {
         uint64_t words[(sizeof w + 7) / 8] = {}, h = 0;
         memcpy(words, &w, sizeof w);
         for (uint64_t word : words) {
             h = (h ^ word) * 0x9e3779b97f4a7c15ull;
             h ^= h >> 32;
         }
-        return h;
+        return static_cast<uint32_t>(h);
     }
-    // Returns the place of the world, or the free one that it gets.
-    uint32_t &place(const World &w) {
-        for (size_t i = hash(w) & (table.size() - 1);; i = (i + 1) & (table.size() - 1))
-            if (!table[i] || !memcmp(&all[table[i] - 1].world, &w, sizeof w)) return table[i];
+    void grow() {
+        std::vector<Entry> old(table.size() * 2);
+        old.swap(table);
+        for (const Entry &e : old) {
+            size_t i = e.hash & (table.size() - 1);
+            while (e.number && table[i].number) i = (i + 1) & (table.size() - 1);
+            if (e.number) table[i] = e;
+        }
     }
 };
 

@@ -75,7 +75,7 @@ inline std::string variant; // the name of the broken rule; empty: none
 inline const char *fault;   // of the step that was made last: a claim that it broke
 
 inline bool is(const char *name) {
-    return variant == name;
+    return !variant.empty() && variant == name;
 }
 
 // ---- the queue ----

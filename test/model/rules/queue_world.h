@@ -117,7 +117,7 @@ struct Step {
 
 inline std::string variant; // the name of the broken rule; empty: none
 inline bool is(const char *name) {
-    return variant == name;
+    return !variant.empty() && variant == name;
 }
 
 } // namespace queue
