@@ -285,26 +285,21 @@ void dv_admission_read(dv_lease *l, bool only_list, int64_t now) {
 /* ---- the transaction: docs/protocol.md, E6 ---- */
 
 static void take(dv_lease *l, int64_t czxid, int64_t now) {
-    assert(l->applied && l->place_over); /* E6: the transaction has deleted our place */
+    assert(l->place_over); /* E6: the transaction has deleted our place */
     l->token = czxid;
     dv_shortcut_learn(l->pool, l);
     dv_lease_hold(l, now);
 }
 
-static void note_applied(dv_lease *l) {
-    l->applied = true;
-    dv_lease_place_consumed(l);
-}
-
 void dv_admission_found(dv_node *node, int64_t czxid, int64_t now) {
     dv_lease *l = DV_CONTAINER(node, dv_lease, node);
-    note_applied(l);
+    dv_lease_place_consumed(l);
     take(l, czxid, now);
 }
 
 void dv_admission_not_found(dv_node *node, int64_t now) {
     dv_lease *l = DV_CONTAINER(node, dv_lease, node);
-    if (l->applied || l->place_over) dv_node_fail(node, DIVVY_ENOENT, now); /* Somebody has deleted our node. */
+    if (l->place_over) dv_node_fail(node, DIVVY_ENOENT, now); /* Somebody has deleted our node. */
     else dv_admission_read(l, false, now); /* It was not carried out, and after the barrier it never will be. */
 }
 
@@ -314,7 +309,7 @@ static void on_admitted(void *context, int error, const dv_reply *replies, size_
     if (error == 0) {
         assert(count == 3);
         (void)count;
-        note_applied(l);
+        dv_lease_place_consumed(l);
         /* All that one transaction did has one zxid, which the pool's new stat tells. */
         if (replies[0].stat) take(l, replies[0].stat->mzxid, now);
         else dv_node_look(&l->node);
@@ -334,7 +329,7 @@ static void on_admitted(void *context, int error, const dv_reply *replies, size_
 static void admit(dv_lease *l, int64_t now) {
     dv_admission_unwatch(l);
     assert(dv_lease_is(l, DV_LEASE_QUEUED) || dv_lease_is(l, DV_LEASE_READING));
-    assert(l->place && !l->place_over && !l->applied);
+    assert(l->place && !l->place_over);
     dv_node_enter(&l->node, DV_NODE_CREATING);
     dv_slots_print(&l->slots, l->tags);
     char *record = dv_record_print(l->pool->identifier, l->pool->count);

@@ -74,7 +74,6 @@ typedef struct {
 
     dv_slots slots; /* that it takes */
     char tags[DV_SLOT_TAGS_BYTES];
-    bool applied;  /* it is certain that it was carried out */
     int64_t token; /* the czxid of our node, which grows from one admission to the next */
 } dv_lease;
 

@@ -70,6 +70,27 @@ TEST(test_text) {
     dv_load_report_clear(&read);
 }
 
+/* A text that is as long as it may be is whole, down to its last byte. */
+TEST(test_longest) {
+    enum { ITEMS = 100000 };
+    static dv_item_class items[ITEMS];
+    size_t longest = 0;
+    for (uint32_t i = 0; i < ITEMS; i++) items[i] = (dv_item_class){i, 100};
+    for (size_t bytes = 1; bytes <= DV_LOAD_UNIT_BYTES_MAX; bytes++) {
+        dv_load_report report = some(items, ITEMS), read;
+        memset(report.unit, 'u', bytes);
+        report.unit[bytes] = '\0';
+        report.set_count = ITEMS;
+        char *text = dv_load_report_print(&report);
+        assert_int_equal(parse_bytes(&read, text, strlen(text)), 0);
+        assert_string_equal(read.unit, report.unit);
+        if (strlen(text) > longest) longest = strlen(text);
+        free(text);
+        dv_load_report_clear(&read);
+    }
+    assert_int_equal(longest, DV_LOAD_REPORT_BYTES_MAX);
+}
+
 /* 10,000 items of one member in a million fit. Of more those of the least classes are left out. */
 TEST(test_room) {
     for (size_t count = 10000; count <= 100000; count *= 10) {

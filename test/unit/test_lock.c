@@ -68,6 +68,24 @@ TEST(test_missing_directory) {
     destroy(&h);
 }
 
+/* An acquire that comes while the directory is being made for a canceled one waits for that, and makes none itself. */
+TEST(test_canceled_while_directory_is_made) {
+    holder h;
+    assert_int_equal(create(&h, "/a/b", DIVVY_EXCLUSIVE), 0);
+    ask(&h, -1);
+    for (int i = 0; i < 2; i++) dv_tree_serve(tree);
+    assert_string_equal(dv_fake_pending(fake), "exists /a/b");
+    divvy_lock_cancel(h.lock, 0);
+    dv_fake_run(fake);
+    assert_int_equal(h.result, DIVVY_ECANCELED);
+    ask(&h, -1);
+    assert_string_equal(dv_fake_pending(fake), "exists /a/b");
+    serve();
+    assert_int_equal(h.result, 0);
+    assert_int_equal(owned(), 1);
+    destroy(&h);
+}
+
 /* The same object is acquired again and again, also before the delete of the time before was answered. Tokens grow. */
 TEST(test_reacquire) {
     holder h;

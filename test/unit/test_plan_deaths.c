@@ -181,6 +181,11 @@ TEST(test_behind) {
     add("b", 200300);
     add("c", 250000);
     add("d", 400000);
+    add("e", 500000);
+    add("f", 600000);
+    add("g", 700000);
+    add("h", 805000);
+    add("i", 905001);
     change(90000, "a", NULL);
     change(101000, NULL, "a"); /* died */
     change(102000, "a", NULL);
@@ -191,6 +196,12 @@ TEST(test_behind) {
     change(251000, NULL, "c");
     change(470000, NULL, "d"); /* more than a minute after */
     change(0, NULL, "d");      /* nobody has said when */
+    change(501000, NULL, "e"); /* died */
+    change(520000, NULL, "e"); /* in good order, behind a return that nobody has written down */
+    change(660000, NULL, "f"); /* just a minute after */
+    change(760001, NULL, "g"); /* and a millisecond more */
+    change(800000, NULL, "h"); /* 5 s before the death is the most */
+    change(900000, NULL, "i");
     assert_int_equal(behind(1, "a"), 100000);
     assert_int_equal(behind(3, "a"), 0);
     assert_int_equal(behind(4, "b"), 200300);
@@ -199,4 +210,10 @@ TEST(test_behind) {
     assert_int_equal(behind(8, "d"), 0);
     assert_int_equal(behind(9, "d"), 0);
     assert_int_equal(behind(4, "a"), 0);
+    assert_int_equal(behind(10, "e"), 500000);
+    assert_int_equal(behind(11, "e"), 0);
+    assert_int_equal(behind(12, "f"), 600000);
+    assert_int_equal(behind(13, "g"), 0);
+    assert_int_equal(behind(14, "h"), 805000);
+    assert_int_equal(behind(15, "i"), 0);
 }

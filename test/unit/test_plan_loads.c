@@ -40,7 +40,9 @@ TEST(test_balances) {
     assert_int_equal(w.plan->header.reason, DV_PLAN_LOAD);
     assert_true(w.plan->moved_count == 1 && w.plan->loads->giver_count == 1);
     assert_int_equal(w.plan->loads->givers[0].permille, 1600);
-    assert_non_null(strstr(w.plan->told, "for load"));
+    char told[128];
+    snprintf(told, sizeof told, "1 item moved for load: %s was at 1.60 of its share", heavy);
+    assert_string_equal(w.plan->told, told);
     for (int steps = 0; steps < 20 && end_round() == DV_PLAN_NEXT; steps++) assert_true(w.plan->moved_count <= 1);
     assert_true(worst_share() < 1.21); /* 12 of 20 */
     world_end(&w);
@@ -223,4 +225,36 @@ TEST(test_hostile) {
         assert_null(read);
         if (faults[n].why != NULL) assert_string_equal(fault.why, faults[n].why);
     }
+}
+
+static int parse_moved(const char *from, int64_t permille, int item) {
+    char text[2048];
+    dv_loads *read;
+    snprintf(text, sizeof text, "{\"unit\":\"u\",\"classes\":\"00ff\",\"moved\":[[\"%s\",%lld,%d]]}", from,
+             (long long)permille, item);
+    int error = dv_loads_parse(&read, 2, text, strlen(text), NULL);
+    if (error != 0) return error;
+    assert_int_equal(read->classes[1], 0xff);
+    assert_string_equal(read->givers[0].from, from);
+    assert_int_equal(read->givers[0].permille, permille);
+    assert_int_equal(read->givers[0].items[0], item);
+    dv_loads_unref(read);
+    return 0;
+}
+
+/* A giver's name has a byte at least and DV_PLAN_KEY_BYTES_MAX at most; its load and its items have bounds, too. */
+TEST(test_limits) {
+    char name[DV_PLAN_KEY_BYTES_MAX + 2];
+    memset(name, 'm', sizeof name);
+    name[DV_PLAN_KEY_BYTES_MAX + 1] = '\0';
+    assert_int_equal(parse_moved(name, 1, 0), DIVVY_EPROTO);
+    name[DV_PLAN_KEY_BYTES_MAX] = '\0';
+    assert_int_equal(parse_moved(name, 1, 0), 0);
+    assert_int_equal(parse_moved("m", 0, 1), 0);
+    assert_int_equal(parse_moved("m", DV_LOAD_PERMILLE_MAX, 1), 0);
+    assert_int_equal(parse_moved("", 1, 0), DIVVY_EPROTO);
+    assert_int_equal(parse_moved("m", -1, 0), DIVVY_EPROTO);
+    assert_int_equal(parse_moved("m", (int64_t)DV_LOAD_PERMILLE_MAX + 1, 0), DIVVY_EPROTO);
+    assert_int_equal(parse_moved("m", 1, 2), DIVVY_EPROTO);
+    assert_int_equal(parse_moved("m", 1, -1), DIVVY_EPROTO);
 }

@@ -34,6 +34,20 @@ TEST(test_golden_small) {
     dv_plan_free(plan);
 }
 
+/* A guid of the most bytes is taken. */
+TEST(test_longest_guid) {
+    dv_plan *plan = small_plan(), *read;
+    dv_plan_text text;
+    memset(plan->header.guid, 'g', DV_GUID_BYTES - 1);
+    print_whole(&text, plan);
+    assert_int_equal(read_whole(&read, text.bytes, text.count, NULL), 0);
+    assert_string_equal(read->header.guid, plan->header.guid);
+    assert_int_equal(strlen(read->header.guid), DV_GUID_BYTES - 1);
+    free(text.bytes);
+    dv_plan_free(read);
+    dv_plan_free(plan);
+}
+
 /* The plan of no members and no items, which makes the root before the first chunks are written. */
 TEST(test_golden_empty) {
     dv_plan *plan = dv_plan_make(dv_plan_set_make(NULL, 0));

@@ -89,10 +89,9 @@ TEST_IN(test_try_goes_to_the_queue, set_up, tear_down) {
     assert_int_equal(shortcuts, before);
 }
 
-/* One who waits for more slots than are free is not overtaken. The object goes to the queue behind it; then it takes
- * the shortcut again only after eight acquires that it would have served. */
-TEST_IN(test_somebody_waits, set_up, tear_down) {
-    user *a = make_known(0, 2, 1), *holder = make(1, 2), *waits = make_with(2, 2, 2, DIVVY_LIMIT_STORED);
+/* One who waits for more slots than are free is not overtaken: `a` tries the shortcut, and goes to the queue behind
+ * that one. */
+static void miss(user *a, user *holder, user *waits) {
     hold(holder);
     assert_true(ask(waits, -1));
     run(500);
@@ -110,7 +109,20 @@ TEST_IN(test_somebody_waits, set_up, tear_down) {
     assert_int_equal(a->result, 0);
     let_go(a);
     run(50);
-    for (int i = 0; i < WANTED_AFTER_MISS; i++) assert_int_equal(count_creates(a), 2);
+}
+
+/* Behind a miss an object takes the shortcut again only after eight acquires that it would have served. It is twice as
+ * many behind each miss that follows, 256 at most, and eight again once a shortcut has served (E15). */
+TEST_IN(test_somebody_waits, set_up, tear_down) {
+    user *a = make_known(0, 2, 1), *holder = make(1, 2), *waits = make_with(2, 2, 2, DIVVY_LIMIT_STORED);
+    static const int acquires[] = {WANTED_AFTER_MISS, 16, 32, 64, 128, 256, 256, WANTED_AFTER_MISS};
+    for (size_t i = 0; i < sizeof acquires / sizeof *acquires; i++) {
+        if (i == sizeof acquires / sizeof *acquires - 1) assert_int_equal(count_creates(a), 1);
+        uint64_t before = stats_of(a).creates;
+        miss(a, holder, waits);
+        assert_int_equal(stats_of(a).creates - before, 3); /* one in vain */
+        for (int n = 0; n < acquires[i]; n++) assert_int_equal(count_creates(a), 2);
+    }
     assert_int_equal(count_creates(a), 1);
 }
 
