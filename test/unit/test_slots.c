@@ -284,6 +284,12 @@ TEST(test_kazoo_records) {
         {"b'", "b'"},
         {"b'x", "b'x"},
         {"b'\\x00'", "x00"},
+        {"b'\\t\\r\\''", "\t\r'"},
+        {"b'\\xAf\\xg1\\x1g\\x1'", "xAfxg1x1gx1"},
+        {"b'\\'", "\\"},
+        {"b\"x'", "b\"x'"},
+        {"b:x:", "b:x:"},
+        {"c'x'", "c'x'"},
     };
     dv_record record;
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
