@@ -79,7 +79,8 @@ inline Record parse(std::string_view rest, size_t line) {
     return r;
 }
 
-// Reads the histories of a file, or of a pipe, one by one: records of objects whose names begin with one of the letters.
+// Reads the histories of a file, or of a pipe, one by one: records of objects whose names begin with one of these
+// letters.
 class Reader {
   public:
     Reader(const char *path, std::string_view objects) : in(path), letters(objects) {
