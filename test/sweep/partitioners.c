@@ -1,4 +1,9 @@
 /* Partitioners: join, allocate, change, release, lose and rejoin, finish. SPDX-License-Identifier: Apache-2.0 */
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/death_watch.h"
+#include "client/will.h"
 #include "scenarios.h"
 
 #define PATH "/pool/p"
@@ -13,9 +18,15 @@ typedef struct {
     bool wanted;
 } member;
 
+/* What the members use beside the items. */
+typedef struct {
+    bool loads, handover, rolls;
+    int client, watch; /* the ends of a socket, between the first one and its death watch; 0: it has none */
+} extras;
+
 typedef struct {
     member members[MEMBERS];
-    bool tells_loads;
+    extras extras;
 } pool;
 
 /* S2: no two members own an item at one moment. */
@@ -41,6 +52,7 @@ static void act(sweep *s, pool *p, size_t m) {
     if (!u->partitioner) return;
     divvy_partition_state state = divvy_partitioner_state(u->partitioner);
     if (state == DIVVY_RELEASE) SWEEP_DO(s, divvy_partitioner_release_set(u->partitioner));
+    if (p->extras.handover && state != DIVVY_FAILURE) SWEEP_DO(s, divvy_partitioner_prepared(u->partitioner, NULL));
     if (state != DIVVY_FAILURE || !u->wanted) return;
     char why[256];
     int error = divvy_partitioner_failure(u->partitioner, why, sizeof why);
@@ -98,8 +110,44 @@ static void finish(sweep *s, pool *p, size_t m) {
     if (error && error != DIVVY_ELOST) sweep_fail(s, "finish: %s", divvy_errname(error));
 }
 
-static void run(sweep *s, divvy_partitioner_config config, bool tells_loads) {
-    pool p = {.members = {{.partitioner = NULL}}, .tells_loads = tells_loads};
+/* ---- a death watch: the other end of a socket, where nobody acts ---- */
+
+/* The session that follows the first one, which is lost, is the first that it is told of. */
+static void begin_watch(sweep *s, int client_end) {
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.hosts = "ensemble";
+    config.session_timeout_ms = SWEEP_TIMEOUT_MS;
+    if (dv_death_watch_use(&s->clients[0]->death_watch, &config, client_end)) sweep_fail(s, "no death watch");
+}
+
+/* C10: each message is a will. The last one names the session, and no pool, since the member has left its pool. */
+static void check_watch(sweep *s, int watch) {
+    static char message[DV_WILL_BYTES_MAX];
+    dv_will will = {.session_id = 0};
+    size_t wills = 0, with_pool = 0;
+    for (ssize_t bytes; (bytes = recv(watch, message, sizeof message, MSG_DONTWAIT)) > 0; wills++) {
+        SWEEP_CHECK(s, dv_will_parse(&will, message, (size_t)bytes) == 0);
+        SWEEP_CHECK(s, will.pool_count <= 2); /* One that failed may leave while the next one joins. */
+        with_pool += will.pool_count;
+    }
+    SWEEP_CHECK(s, wills > 0 && with_pool > 0 && will.pool_count == 0);
+    SWEEP_CHECK(s, will.session_id == divvy_client_session_id(s->clients[0]));
+}
+
+/* ---- the life of a pool ---- */
+
+/* W18 to W21: from two members on one lists the party for the other, which reads the roll. */
+static void use_rolls(const sweep *s) {
+    for (size_t m = 0; m < MEMBERS; m++) {
+        s->clients[m]->listen_from = 2;
+        s->clients[m]->lookouts = 1;
+    }
+}
+
+static size_t to_prepare;
+
+static void run(sweep *s, divvy_partitioner_config config, extras more) {
+    pool p = {.members = {{.partitioner = NULL}}, .extras = more};
     config.path = PATH;
     config.items = items;
     config.item_count = ITEMS;
@@ -110,11 +158,15 @@ static void run(sweep *s, divvy_partitioner_config config, bool tells_loads) {
         p.members[m].config.identifier = m ? "second" : NULL;
         sweep_open(s, (int)m);
     }
-    if (tells_loads) s->empty_paths[2] = PATH "/loads";
+    if (more.loads) s->empty_paths[2] = PATH "/loads";
+    if (more.handover) s->empty_paths[2] = PATH "/notes";
+    if (more.rolls) use_rolls(s);
+    if (more.watch) begin_watch(s, more.client);
     s->check = check;
     s->user = &p;
     s->empty_paths[0] = PATH "/locks/a";
     s->empty_paths[1] = PATH "/party";
+    to_prepare = 0;
     sweep_begin(s);
     create(s, &p, 0);
     settle(s, &p, "the first member");
@@ -122,8 +174,9 @@ static void run(sweep *s, divvy_partitioner_config config, bool tells_loads) {
     create(s, &p, 1);
     sweep_pass(s, 500);
     settle(s, &p, "two members");
-    if (p.tells_loads) tell_loads(s, &p);
+    if (more.loads) tell_loads(s, &p);
     settle(s, &p, "two members with loads");
+    if (more.handover) SWEEP_CHECK(s, to_prepare > 0);
     divvy_testing_expire(s->ensemble, s->clients[0]);
     sweep_pass(s, 2 * SWEEP_TIMEOUT_MS);
     settle(s, &p, "after a lost session");
@@ -136,6 +189,7 @@ static void run(sweep *s, divvy_partitioner_config config, bool tells_loads) {
         p.members[m].partitioner = NULL;
         divvy_partitioner_destroy(gone);
     }
+    if (more.watch) check_watch(s, more.watch);
     sweep_end(s);
 }
 
@@ -144,27 +198,28 @@ static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_par
 }
 
 static void on_items(divvy_partitioner *p, const divvy_items_event *event, void *user) {
-    (void)p, (void)event, (void)user;
+    (void)p, (void)user;
+    to_prepare += event->prepare_count;
 }
 
 void sweep_partitioner_incremental(sweep *s) {
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
     config.on_state = on_state;
     config.on_items = on_items;
-    run(s, config, false);
+    run(s, config, (extras){0});
 }
 
 void sweep_partitioner_eager(sweep *s) {
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
     config.mode = DIVVY_EAGER;
     config.assign = DIVVY_ASSIGN_ROUND_ROBIN;
-    run(s, config, false);
+    run(s, config, (extras){0});
 }
 
 void sweep_partitioner_kazoo(sweep *s) {
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_KAZOO;
     config.on_state = on_state;
-    run(s, config, false);
+    run(s, config, (extras){0});
 }
 
 void sweep_loads_told(sweep *s) {
@@ -172,5 +227,28 @@ void sweep_loads_told(sweep *s) {
     config.load_unit = "req/s";
     config.load_interval_ms = 5000;
     config.tags = "ssd,gpu";
-    run(s, config, true);
+    run(s, config, (extras){.loads = true});
+}
+
+void sweep_handover_prepared(sweep *s) {
+    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
+    config.on_items = on_items;
+    config.prepare_timeout_ms = 2000;
+    config.handover_timeout_ms = 5000;
+    run(s, config, (extras){.handover = true});
+}
+
+void sweep_roll_followed(sweep *s) {
+    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
+    config.on_items = on_items;
+    run(s, config, (extras){.rolls = true});
+}
+
+void sweep_death_watch_told(sweep *s) {
+    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) sweep_fail(s, "no socket");
+    run(s, config, (extras){.client = ends[0], .watch = ends[1]});
+    close(ends[0]);
+    close(ends[1]);
 }

@@ -10,8 +10,10 @@
     X(client, batch, true)            \
     X(native, open, false)            \
     X(native, attach, false)          \
+    X(death_watch, told, true)        \
     X(election, asked, true)          \
     X(election, preferred, true)      \
+    X(handover, prepared, true)       \
     X(loads, told, true)              \
     X(lock, exclusive, true)          \
     X(lock, read, true)               \
@@ -30,6 +32,7 @@
     X(registry, unique, true)         \
     X(registry, view, true)           \
     X(registry, view_of_all, true)    \
+    X(roll, followed, true)           \
     X(semaphore, error, true)         \
     X(semaphore, stored, true)        \
     X(semaphore, provided, true)
