@@ -15,9 +15,9 @@ UNSTEADY_TEST = re.compile(r"UNSTEADY, failed once and then passed three times: 
 
 def read_more(text, run):
     """Adds the table of stages, and the names of what failed."""
-    summary = text.rsplit("== summary", 1)[-1]
-    run["stages"] = {name: int(seconds) for name, _, seconds in STAGE.findall(summary) if name != "total"}
-    run["failed_stages"] = sorted(name for name, how, _ in STAGE.findall(summary) if how == "FAILED" and name != "total")
+    stages = [found for found in STAGE.findall(text.rsplit("== summary", 1)[-1]) if found[0] != "total"]
+    run["stages"] = {name: int(seconds) for name, _, seconds in stages}
+    run["failed_stages"] = sorted(name for name, how, _ in stages if how == "FAILED")
     run["unsteady_tests"] = sorted({name for names in UNSTEADY_TEST.findall(text) for name in names.split()})
     run["failed_tests"] = sorted(set(FAILED_TEST.findall(text)) - set(run["unsteady_tests"]))
 
