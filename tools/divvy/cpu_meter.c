@@ -50,7 +50,8 @@ bool dv_cpu_parse(const char *text, dv_cpu_process *out) {
     if (!take_number(&at, &pid) || pid == 0 || pid > INT32_MAX || strncmp(at, " (", 2) != 0) return false;
     /* The name is in parentheses, and may itself have such, spaces and newlines. What follows it has none. */
     at = strrchr(at, ')');
-    if (!at++) return false;
+    if (!at) return false;
+    at++;
     if (!skip(&at, 11)) return false; /* up to cmajflt */
     if (!take_number(&at, &user) || !take_number(&at, &kernel)) return false;
     if (!take_number(&at, &children_user) || !take_number(&at, &children_kernel)) return false;
