@@ -366,8 +366,8 @@ TEST_IN(test_timeout_below_minus_one, set_up, tear_down) {
     assert_int_equal(divvy_partitioner_state(real.partitioner), DIVVY_ACQUIRED);
 }
 
-/* In the child of a fork each call says DIVVY_EFORK, and what only looks finds nothing. What ends an object does nothing,
- * so the parent keeps all that it has. */
+/* In the child of a fork each call says DIVVY_EFORK, and what only looks finds nothing. What ends an object does
+ * nothing, so the parent keeps all that it has. */
 TEST_IN(test_fork, set_up, tear_down) {
     int64_t token = divvy_lock_token(real.lock);
     pid_t child = fork();

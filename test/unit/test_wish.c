@@ -1,5 +1,5 @@
-/* Tests of lib/plan/wish.h and lib/plan/loads.h alone: what may be asked, what a text may say, and memory that runs out.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Tests of lib/plan/wish.h and lib/plan/loads.h alone: what may be asked, what a text may say, and memory that runs
+ * out. SPDX-License-Identifier: Apache-2.0 */
 #include "plan/wish.h"
 
 #include <stdio.h>
