@@ -29,6 +29,9 @@ static cJSON *status;
 
 /* ---- one call of each ---- */
 
+/* Calls to make: all; those that have a timeout; of these, those that wait in the caller's thread. */
+typedef enum { ALL, TIMED, WAITING } choice;
+
 typedef struct {
     const char *call;
     int result;
@@ -71,26 +74,26 @@ static int work(divvy_job *job, void *user) {
 /* Nothing may be left in what a call that fails writes to. */
 static void *const untouched = &answers;
 
-static void ask_client(const objects *o, int64_t timeout_ms) {
+static void ask_client(const objects *o, int64_t timeout_ms, choice which) {
     divvy_stats stats;
     ASK(divvy_client_wait_connected(o->client, timeout_ms));
-    ASK(divvy_client_process(o->client, timeout_ms));
-    if (timeout_ms < -1) return;
+    if (which != WAITING) ASK(divvy_client_process(o->client, timeout_ms));
+    if (which != ALL) return;
     ASK(divvy_client_stats(o->client, &stats, sizeof stats));
     ASK(divvy_metrics_write(o->client, write_nothing, NULL));
     ASK(divvy_metrics_write_prometheus(o->client, write_nothing, NULL));
 }
 
-static void ask_locks(const objects *o, int64_t timeout_ms) {
+static void ask_locks(const objects *o, int64_t timeout_ms, choice which) {
     divvy_strings *strings = untouched;
     divvy_holders *holders = untouched;
     ASK(divvy_lock_acquire(o->lock, timeout_ms));
-    ASK(divvy_lock_acquire_async(o->lock, timeout_ms, on_attempt, NULL));
+    if (which != WAITING) ASK(divvy_lock_acquire_async(o->lock, timeout_ms, on_attempt, NULL));
     ASK(divvy_lock_wait_gone(o->lock, timeout_ms));
     ASK(divvy_lock_contenders(o->lock, &strings, timeout_ms));
     assert_null(strings);
     ASK(divvy_semaphore_acquire(o->semaphore, timeout_ms));
-    ASK(divvy_semaphore_acquire_async(o->semaphore, timeout_ms, on_slot, NULL));
+    if (which != WAITING) ASK(divvy_semaphore_acquire_async(o->semaphore, timeout_ms, on_slot, NULL));
     ASK(divvy_semaphore_wait_gone(o->semaphore, timeout_ms));
     ASK(divvy_semaphore_resize(o->semaphore, 2, timeout_ms));
     ASK(divvy_semaphore_holders(o->semaphore, &holders, timeout_ms));
@@ -98,7 +101,7 @@ static void ask_locks(const objects *o, int64_t timeout_ms) {
     holders = untouched;
     ASK(divvy_semaphore_contenders(o->semaphore, &holders, timeout_ms));
     assert_null(holders);
-    if (timeout_ms < -1) return;
+    if (which != ALL) return;
     ASK(divvy_lock_try_acquire(o->lock));
     ASK(divvy_lock_release(o->lock));
     ASK(divvy_lock_cancel(o->lock, 1));
@@ -107,7 +110,7 @@ static void ask_locks(const objects *o, int64_t timeout_ms) {
     ASK(divvy_semaphore_cancel(o->semaphore, 1));
 }
 
-static void ask_elections(const objects *o, int64_t timeout_ms) {
+static void ask_elections(const objects *o, int64_t timeout_ms, choice which) {
     divvy_leader *leader = untouched;
     divvy_strings *strings = untouched;
     ASK(divvy_election_leader(o->election, &leader, timeout_ms));
@@ -122,18 +125,18 @@ static void ask_elections(const objects *o, int64_t timeout_ms) {
     ASK(divvy_party_list(o->client, "/party", DIVVY_PARTY, &strings, timeout_ms));
     assert_null(strings);
     ASK(divvy_party_leave(o->party, timeout_ms));
-    if (timeout_ms < -1) return;
+    if (which != ALL) return;
     ASK(divvy_election_stand(o->election));
     ASK(divvy_election_resign(o->election));
 }
 
-static void ask_registry(const objects *o, int64_t timeout_ms) {
+static void ask_registry(const objects *o, int64_t timeout_ms, choice which) {
     cJSON *entry = untouched;
     divvy_services *services = untouched;
     size_t purged = 1;
     ASK(divvy_registry_heartbeat(o->registry, status, &entry, timeout_ms));
     assert_null(entry);
-    ASK(divvy_registry_heartbeat_async(o->registry, status, timeout_ms, on_stored, NULL));
+    if (which != WAITING) ASK(divvy_registry_heartbeat_async(o->registry, status, timeout_ms, on_stored, NULL));
     ASK(divvy_registry_unregister(o->registry, "role", "id", timeout_ms));
     ASK(divvy_registry_services(o->registry, "role", &services, timeout_ms));
     assert_null(services);
@@ -148,12 +151,12 @@ static void ask_registry(const objects *o, int64_t timeout_ms) {
     assert_null(entry);
     ASK(divvy_registry_purge_stale_services(o->registry, 1, &purged, timeout_ms));
     assert_int_equal(purged, 0);
-    if (timeout_ms < -1) return;
+    if (which != ALL) return;
     ASK(divvy_registry_watch(o->registry, "role", on_change, NULL));
     ASK(divvy_registry_unwatch(o->registry, "role"));
 }
 
-static void ask_pool(const objects *o, int64_t timeout_ms) {
+static void ask_pool(const objects *o, int64_t timeout_ms, choice which) {
     static const char *const items[] = {"b", "c"};
     divvy_pool_request request = DIVVY_POOL_REQUEST_INIT;
     request.timeout_ms = timeout_ms;
@@ -170,7 +173,7 @@ static void ask_pool(const objects *o, int64_t timeout_ms) {
     ASK(divvy_pool_resume(o->client, "/pool", "a", &request));
     ASK(divvy_pool_need(o->client, "/pool", "a", "tag", &request));
     ASK(divvy_pool_set_option(o->client, "/pool", "max-moves", "1", &request));
-    if (timeout_ms < -1) return;
+    if (which != ALL) return;
     ASK(divvy_partitioner_release_set(o->partitioner));
     ASK(divvy_partitioner_release_set_id(o->partitioner, 1));
     ASK(divvy_partitioner_prepared(o->partitioner, "a"));
@@ -213,14 +216,14 @@ static void ask_to_create(const objects *o) {
     assert_null(made.workers);
 }
 
-static void ask(const objects *o, int64_t timeout_ms) {
+static void ask(const objects *o, int64_t timeout_ms, choice which) {
     answer_count = 0;
-    ask_client(o, timeout_ms);
-    ask_locks(o, timeout_ms);
-    ask_elections(o, timeout_ms);
-    ask_registry(o, timeout_ms);
-    ask_pool(o, timeout_ms);
-    if (timeout_ms >= -1) ask_to_create(o);
+    ask_client(o, timeout_ms, which);
+    ask_locks(o, timeout_ms, which);
+    ask_elections(o, timeout_ms, which);
+    ask_registry(o, timeout_ms, which);
+    ask_pool(o, timeout_ms, which);
+    if (which == ALL) ask_to_create(o);
     assert_in_range(answer_count, 1, sizeof answers / sizeof answers[0]);
 }
 
@@ -350,7 +353,7 @@ static int tear_down(void **state) {
 TEST(test_null) {
     objects none = {0};
     int gone = 0;
-    ask(&none, 0);
+    ask(&none, 0, ALL);
     assert_int_equal(count_others(DIVVY_EINVAL), 0);
     assert_int_equal(look(&none), 0);
     destroy_async(&none, &gone);
@@ -360,7 +363,7 @@ TEST(test_null) {
 
 /* A timeout below -1 is refused by each call that has one, whatever state its object is in. */
 TEST_IN(test_timeout_below_minus_one, set_up, tear_down) {
-    ask(&real, -2);
+    ask(&real, -2, TIMED);
     assert_int_equal(count_others(DIVVY_EINVAL), 0);
     assert_true(divvy_lock_held(real.lock));
     assert_int_equal(divvy_partitioner_state(real.partitioner), DIVVY_ACQUIRED);
@@ -374,7 +377,7 @@ TEST_IN(test_fork, set_up, tear_down) {
     assert_true(child >= 0);
     if (child == 0) {
         int gone = 0;
-        ask(&real, 0);
+        ask(&real, 0, ALL);
         int others = count_others(DIVVY_EFORK), found = look(&real);
         destroy_async(&real, &gone);
         destroy(&real);
@@ -385,4 +388,48 @@ TEST_IN(test_fork, set_up, tear_down) {
     assert_int_equal(status_of_child, 0);
     assert_int_equal(divvy_lock_token(real.lock), token);
     assert_true(divvy_partitioner_owns(real.partitioner, "a"));
+}
+
+static void drop_answers(const char *part) {
+    size_t kept = 0;
+    for (size_t i = 0; i < answer_count; i++)
+        if (!strstr(answers[i].call, part)) answers[kept++] = answers[i];
+    assert_true(kept < answer_count);
+    answer_count = kept;
+}
+
+static int others_in_callback = -1;
+
+static void ask_in_callback(divvy_lock *lock, int result, void *user) {
+    (void)lock, (void)user;
+    assert_int_equal(result, 0);
+    ask(&real, 1000, WAITING);
+    drop_answers("wait_connected("); /* What these three wait for has come. */
+    drop_answers("wait_change(");
+    drop_answers("wait_for_acquire(");
+    others_in_callback = count_others(DIVVY_EDEADLK);
+}
+
+/* Each call that waits says DIVVY_EDEADLK inside a callback, where it would wait for itself. */
+TEST_IN(test_in_callback, set_up, tear_down) {
+    assert_int_equal(divvy_lock_release(real.lock), 0);
+    assert_int_equal(divvy_lock_acquire_async(real.lock, 1000, ask_in_callback, NULL), 0);
+    divvy_testing_run(ensemble, 1000);
+    assert_int_equal(others_in_callback, 0);
+    assert_true(divvy_lock_held(real.lock));
+}
+
+/* After the client's end each call says DIVVY_ECLOSED of an object that is still there. Its nodes have gone. */
+TEST_IN(test_closed, set_up, tear_down) {
+    divvy_client *client = real.client;
+    real.client = NULL;
+    divvy_client_close(client);
+    assert_int_equal(divvy_lock_wait_gone(real.lock, 1000), 0);
+    assert_int_equal(divvy_semaphore_wait_gone(real.semaphore, 1000), 0);
+    ask(&real, 1000, TIMED);
+    drop_answers("_wait_gone(");
+    drop_answers("(o->client"); /* Nobody may use that one. */
+    assert_int_equal(count_others(DIVVY_ECLOSED), 0);
+    assert_false(divvy_lock_held(real.lock));
+    assert_int_equal(divvy_partitioner_state(real.partitioner), DIVVY_FAILURE);
 }
