@@ -184,12 +184,18 @@ typedef struct {
     /** How long the death watch waits before it ends the session: for writes that had left the process, where the store
      * that they go to checks no tokens. Less than session_timeout_ms, since the session ends by then; 0: not at all */
     int64_t failover_delay_ms;
+
+    /** 1: each step that the client takes is a line to `on_log`, DIVVY_LOG_DEBUG: what it asks and is answered, with
+     * the names of a list, until when it believes in its session, and what it holds from when to when. For a replay
+     * against the rules of docs/protocol.md (docs/testing.md). A line has "step", the client's time in ms, its session,
+     * then what happened; any release may write other lines. No data and no credentials */
+    int log_steps;
 } divvy_client_config;
 
 #define DIVVY_CLIENT_CONFIG_INIT                                                                                     \
     {                                                                                                                \
         sizeof(divvy_client_config), NULL, 10000, 0, 0, NULL, NULL, DIVVY_ACL_AUTO, 0, 0, NULL, NULL, NULL, 0, NULL, \
-            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0                                      \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0, 0                                   \
     }
 
 /**

@@ -138,6 +138,8 @@ static int open_backend(divvy_client *client, dv_backend_new_fn make, void *cont
         return dv_fail(NULL, error, "open: the connect string \"%.200s\" %s", client->config.hosts, reason);
     if (error) return dv_fail_plainly(NULL, error);
     client->znode->round_trips.scale = DV_SCALE_ROUND_TRIP;
+    error = dv_steps_begin(client);
+    if (error) return error;
     dv_odd_answers_begin(client);
     client->chroot = strdup(client->znode->backend->chroot(client->znode));
     if (!client->chroot) return dv_fail_plainly(NULL, DIVVY_ENOMEM);

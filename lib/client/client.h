@@ -148,6 +148,7 @@ struct divvy_client {
     size_t listen_from, lookouts; /* W18: of parties with so many members the first so many list; tests lower them */
 
     dv_znode *znode;
+    struct dv_steps *steps;      /* NULL: steps are not logged */
     dv_death_watch *death_watch; /* NULL: none */
     divvy_session_state state;
     _Atomic(int64_t) session_id, timeout_ms;
@@ -258,6 +259,12 @@ void dv_unlisten(divvy_client *client, dv_listener *listener);
 void dv_tell_listeners(divvy_client *client, dv_session_event event, int64_t now);
 /* Has listeners hear DV_SESSION_AGAIN in a moment, unless the connection ends before. Allocates nothing. */
 void dv_client_again(divvy_client *client);
+
+/* ---- steps.c ---- */
+/* Has the client's requests and answers in its log, where the config asks for it. 0, or DIVVY_ENOMEM. */
+int dv_steps_begin(divvy_client *client);
+/* Writes a step of another kind to the log, where the config asks for it. */
+void dv_client_step(divvy_client *client, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- barrier.c ---- */
 /* R1: ends once a write of ours was answered on this connection, or a later one. `wait` lives until `done`. */

@@ -56,6 +56,7 @@ static void free_client(divvy_client *client) {
     assert(!client->listeners && !client->callbacks);
     assert(!client->znode || (!client->znode->writes.first && !client->znode->reads.first));
     if (client->znode) client->znode->backend->free(client->znode);
+    free(client->steps);
     dv_death_watch_free(client->death_watch);
     dv_odd_answers_free(client);
     free(client->chroot);

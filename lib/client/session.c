@@ -48,6 +48,7 @@ static void believe(divvy_client *client, int64_t now) {
     /* C5: the proof has come too late to be one, or the next could. No deadline runs, so that nothing ends by it. */
     if (old == 0 && until - now <= dv_clock_first_needs_ms(&client->clock)) return;
     if (!atomic_compare_exchange_strong(&client->alive_until, &old, until)) return;
+    dv_client_step(client, "believes until=%lld", (long long)until);
     dv_timer_set(client, &client->deadline_timer, until);
     if (old == 0) dv_tell_listeners(client, DV_SESSION_PROVEN, now);
 }

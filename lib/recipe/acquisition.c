@@ -136,13 +136,17 @@ static void settle(dv_acquisition *a, int64_t now) {
     if (!dv_client_alive_at(a->object.client, now)) return;
     assert(atomic_load(&a->token) == 0);
     set_audit(a, now);
-    atomic_store(&a->token, a->kind->hold(a->ticket));
+    int64_t token = a->kind->hold(a->ticket);
+    atomic_store(&a->token, token);
+    dv_client_step(a->object.client, "holds %s token=%lld", a->path, (long long)token);
     count_held(a, now);
     dv_acquisition_finish(a, 0);
 }
 
 static void let_go(dv_acquisition *a) {
-    if (atomic_exchange(&a->token, 0)) count_let_go(a);
+    int64_t token = atomic_exchange(&a->token, 0);
+    if (token) dv_client_step(a->object.client, "ends %s token=%lld", a->path, (long long)token);
+    if (token) count_let_go(a);
     dv_timer_cancel(&a->audit_timer);
     give_up(a);
     dv_client_changed(a->object.client);

@@ -87,7 +87,8 @@ CLIENT = {"hosts": "text", "session_timeout": "seconds", "ensemble_tick_ms": "in
           "on_warning": "function", "on_log": "function", "log_requests": "flag", "tls_ca_file": "text",
           "tls_certificate_file": "text", "tls_key_file": "text", "tls_key_password_file": "text",
           "sasl_mechanism": "text", "sasl_user": "text", "sasl_password_file": "text", "sasl_service": "text",
-          "sasl_host": "text", "tokens_checked": "flag", "death_watch": "flag", "failover_delay": "seconds"}
+          "sasl_host": "text", "tokens_checked": "flag", "death_watch": "flag", "failover_delay": "seconds",
+          "log_steps": "flag"}
 TIMEOUT = {"timeout": "seconds"}
 ASKED = {"by": "text", "why": "text", "dry_run": "flag", **TIMEOUT}
 HELD = {"acquire": TIMEOUT, "wait_gone": TIMEOUT, "cancel": {"attempt_id": "int"}}

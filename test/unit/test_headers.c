@@ -24,7 +24,7 @@ static void test_client_config(void) {
     CHECK(c.auth_scheme == NULL && c.auth == NULL && c.acl == DIVVY_ACL_AUTO);
     CHECK(c.ephemeral_path_bytes == 0 && c.watch_path_bytes == 0);
     CHECK(c.on_session == NULL && c.on_warning == NULL && c.on_log == NULL && c.user == NULL);
-    CHECK(c.log_requests == 0 && c.tokens_checked == 0 && c.interrupted == NULL);
+    CHECK(c.log_requests == 0 && c.log_steps == 0 && c.tokens_checked == 0 && c.interrupted == NULL);
 }
 
 /* Checks the fields that the two partitioner configs share. */

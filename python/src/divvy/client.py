@@ -82,7 +82,7 @@ class BaseClient(Handle):
                  sasl_mechanism: Optional[str] = None, sasl_user: Optional[str] = None,
                  sasl_password_file: Optional[str] = None, sasl_service: Optional[str] = None,
                  sasl_host: Optional[str] = None, tokens_checked: bool = False, death_watch: bool = False,
-                 failover_delay: Optional[float] = None) -> None:
+                 failover_delay: Optional[float] = None, log_steps: bool = False) -> None:
         super().__init__()
         self._on_session, self._on_warning, self._on_log = on_session, on_warning, on_log
         self._hosts = hosts or os.environ.get("DIVVY_CONNECT") or "127.0.0.1:2181"
@@ -90,7 +90,7 @@ class BaseClient(Handle):
         config.set(hosts=hosts, manual=int(self._manual), ensemble_tick_ms=ensemble_tick_ms, auth=auth,
                    auth_scheme=None if auth is None else "digest", acl=member("acl", acl, Acl),
                    ephemeral_path_bytes=ephemeral_path_bytes, watch_path_bytes=watch_path_bytes,
-                   log_requests=flag("log_requests", log_requests),
+                   log_requests=flag("log_requests", log_requests), log_steps=flag("log_steps", log_steps),
                    tls_ca_file=tls_ca_file, tls_certificate_file=tls_certificate_file,
                    tls_key_file=tls_key_file, tls_key_password_file=tls_key_password_file,
                    sasl_mechanism=sasl_mechanism, sasl_user=sasl_user, sasl_password_file=sasl_password_file,
