@@ -22,7 +22,8 @@ PEERS = {
     "curator-listener": ("Curator InterProcessMutex, with listener", LISTENER),
     "latch": ("Curator LeaderLatch", LISTENER),
     "latch-listener": ("Curator LeaderLatch, with listener", LISTENER),
-    "textbook": ("textbook recipe, plain client", NOTHING),
+    "textbook": ("textbook recipe, C client", NOTHING),
+    "textbook-listener": ("textbook recipe, C client, with session events", LISTENER),
     "etcd": ("etcdctl lock NAME", LEASE),
     "etcd-command": ("etcdctl lock NAME COMMAND", NOTHING),
 }

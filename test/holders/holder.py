@@ -16,7 +16,6 @@ KIND   divvy           divvy_lock_held() of LIBRARY, which is libdivvy.so
                        divvy_partitioner_owns(), and SetPartitioner.acquired with the item in the set: of a pool for the
                        item that is the name of the lock, with a time boundary of 1 s. The loop beside it is that of
                        kazoo's documentation. A member that has failed before it had the item is made again
-       textbook        the recipe of ZooKeeper's documentation on a plain client; having been first is holding
        etcd            `etcdctl lock NAME`, from the key that it prints to its end
        command         it is a command that another program runs while that holds the lock: always yes
 """
@@ -33,7 +32,7 @@ sys.dont_write_bytecode = True  # the checkout stays as it is
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "interop"))
 import lock_member  # noqa: E402
 from kazoo.client import KazooClient, KazooState  # noqa: E402
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError  # noqa: E402
+from kazoo.exceptions import KazooException  # noqa: E402
 
 PERIOD_S, AGAIN_S, BOUNDARY_S = 0.01, 0.1, 1.0
 ITEM = "item"
@@ -215,36 +214,6 @@ class KazooPartitioner(Kazoo):
         return owns
 
 
-class Textbook(Kazoo):
-    """The recipe of ZooKeeper's documentation: who is the lowest in the queue has the lock."""
-    first = False
-
-    def __init__(self, library, hosts, path, timeout_ms):
-        super().__init__(library, hosts, path, timeout_ms)
-        self.path = path
-
-    def acquire(self):
-        try:
-            self.client.create(self.path, makepath=True)
-        except NodeExistsError:
-            pass
-        mine = self.client.create(self.path + "/lock-", ephemeral=True, sequence=True).rsplit("/", 1)[1]
-        while True:
-            before = [name for name in sorted(self.client.get_children(self.path)) if name < mine]
-            if not before:
-                break
-            gone = threading.Event()
-            try:
-                self.client.get(self.path + "/" + before[-1], watch=lambda _, gone=gone: gone.set())
-            except NoNodeError:
-                continue
-            gone.wait()
-        self.first = True
-
-    def held(self):
-        return self.first
-
-
 class Etcd:
     """`etcdctl lock` without a command: it holds from the line with its key on until it ends."""
 
@@ -283,7 +252,7 @@ class Command:
 
 
 KINDS = {"divvy": Divvy, "divvy-partitioner": DivvyPartitioner, "kazoo": Kazoo, "kazoo-listener": KazooListener,
-         "kazoo-partitioner": KazooPartitioner, "textbook": Textbook, "etcd": Etcd, "command": Command}
+         "kazoo-partitioner": KazooPartitioner, "etcd": Etcd, "command": Command}
 
 
 def acquire(holder):
