@@ -2,10 +2,13 @@
 
 A client sees one port for each server. All of them lead to the first server that takes a connection, so the harness
 knows where a client is. Cut: not a byte passes in either direction, no connection ends, and new ones hang, as where a
-network drops packets. After a cut all that was sent arrives, as TCP would send it again.
+network drops packets. After a cut all that was sent arrives, as TCP would send it again. Where it hides the servers'
+settings, the four letter word `conf` gets the answer of a server that does not allow it.
 """
 import asyncio
 import threading
+
+CONF, NOT_ALLOWED = b"conf", b"conf is not executed because it is not in the whitelist.\n"
 
 
 class Loop:
@@ -20,8 +23,9 @@ class Loop:
 
 
 class Proxy:
-    def __init__(self, loop, servers):
+    def __init__(self, loop, servers, hides_conf=False):
         self.loop, self.servers = loop, servers  # servers: [(host, port)], the preferred one first
+        self.hides_conf = hides_conf
         self.hosts = ",".join("127.0.0.1:%d" % port for port in loop.run(self._listen()))
 
     async def _listen(self):
@@ -31,11 +35,14 @@ class Proxy:
         self.listeners = [await asyncio.start_server(self._serve, "127.0.0.1", 0) for _ in self.servers]
         return [listener.sockets[0].getsockname()[1] for listener in self.listeners]
 
+    async def _call(self, what):
+        what()
+
     def cut(self):
-        self.loop.loop.call_soon_threadsafe(self.open.clear)
+        self.loop.run(self._call(self.open.clear))
 
     def heal(self):
-        self.loop.loop.call_soon_threadsafe(self.open.set)
+        self.loop.run(self._call(self.open.set))
 
     async def _dial(self):
         for host, port in self.servers:
@@ -59,8 +66,20 @@ class Proxy:
 
     async def _serve(self, reader, writer):
         await self.open.wait()
+        head = b""
+        if self.hides_conf:
+            try:
+                head = await reader.readexactly(len(CONF))
+            except (OSError, asyncio.IncompleteReadError):
+                writer.close()
+                return
+        if head == CONF:
+            writer.write(NOT_ALLOWED)
+            writer.close()
+            return
         server_reader, server_writer = await self._dial()
         if server_writer:
+            server_writer.write(head)
             ways = [asyncio.ensure_future(self._pump(reader, server_writer)),
                     asyncio.ensure_future(self._pump(server_reader, writer))]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)

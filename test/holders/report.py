@@ -15,7 +15,7 @@ import sys
 sys.dont_write_bytecode = True  # the checkout stays as it is
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
 import plot  # noqa: E402
-from expected import EXPECTED, PEERS  # noqa: E402
+from expected import EXPECTED, FORCED, PEERS  # noqa: E402
 
 OF_HOLDER, OF_SERVERS = ("cut", "stopped", "ahead", "behind"), ("frozen", "killed", "leader", "slow")
 MEASURES = (("both_s", "both hold, s"), ("nobody_s", "nobody holds, s"))
@@ -47,11 +47,11 @@ def table(title, columns, rows):
 
 
 def forced_table(results):
-    """Returns the table of the fault in which an assumption is broken: a line for each round."""
-    rows = [["%d" % (number + 1), cell([result], "both_s"), cell([result], "nobody_s"),
+    """Returns the table of the faults in which an assumption is broken: a line for each round."""
+    rows = [["%s, %d" % (fault, number + 1), cell([result], "both_s"), cell([result], "nobody_s"),
              *("%d and %d" % tuple(result[what]) for what in ("taken", "refused"))]
-            for number, result in enumerate(of(results, "forced", "divvy"))]
-    return table("forced, round", [title for _, title in MEASURES] +
+            for fault in FORCED for number, result in enumerate(of(results, fault, "divvy"))]
+    return table("assumption broken, round", [title for _, title in MEASURES] +
                  ["the store took, of the first and second holder", "it refused"], rows)
 
 

@@ -21,6 +21,7 @@ from kazoo.exceptions import KazooException
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 START_S = 60
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # A folder that no other process can make slow.
+TICK_MS = 200
 SYNC_TICKS = 20  # with a Disk: for how long a server may lag behind its leader, as long as a session
 WRITE_EVERY_S = 0.2
 
@@ -33,11 +34,17 @@ def wait_for(met, what, timeout_s=START_S):
         time.sleep(0.02)
 
 
+def sleep_until(phase_s, period_s):
+    """Sleeps until the monotonic clock is so far into a period, all of which are counted from its zero on."""
+    time.sleep((phase_s - time.monotonic()) % period_s)
+
+
 class ZooKeeper:
     tool = os.path.join(ROOT, "tools", "zookeeper-local")
 
-    def __init__(self, disk):
-        words = [self.tool, "start", "--servers", "3", "--tick", "200", "--timeout", str(START_S), "--parent",
+    def __init__(self, disk, tick_ms=TICK_MS):
+        self.tick_s = tick_ms / 1000
+        words = [self.tool, "start", "--servers", "3", "--tick", str(tick_ms), "--timeout", str(START_S), "--parent",
                  str(os.getpid())]
         environment = dict(os.environ)
         if disk:
@@ -59,12 +66,33 @@ class ZooKeeper:
     def resume(self):
         self._do("resume", "all")
 
+    def _signal(self, server, number):
+        with open(os.path.join(self.folder, server, "pid"), encoding="ascii") as file:
+            os.kill(int(file.read().split()[0]), number)
+
+    def _leader(self):
+        lines = subprocess.run([self.tool, "status", self.folder], stdout=subprocess.PIPE, text=True).stdout
+        return next(line.split()[0] for line in lines.splitlines() if line.endswith(" leader"))
+
     def kill_first(self):
-        self._do("kill", "1")
+        self._signal("1", signal.SIGKILL)
 
     def kill_leader(self):
-        lines = subprocess.run([self.tool, "status", self.folder], stdout=subprocess.PIPE, text=True).stdout
-        self._do("kill", next(line.split()[0] for line in lines.splitlines() if line.endswith(" leader")))
+        self._do("kill", self._leader())
+
+    def align_pings(self, phase_s):
+        """Has the leader ping its followers at that phase of its tick, and half a tick later.
+
+        It pings each half of a tick, counted from the last time. So it is stopped for longer than that, and pings as
+        it goes on.
+        """
+        leader = self._leader()
+        if leader == "1":
+            raise SystemExit("holders: the holder's own server leads")
+        sleep_until(phase_s - 0.6 * self.tick_s, self.tick_s)
+        self._signal(leader, signal.SIGSTOP)
+        sleep_until(phase_s, self.tick_s)
+        self._signal(leader, signal.SIGCONT)
 
     def write_until(self, stopping):
         """Sets a node again and again."""

@@ -8,11 +8,12 @@ a process that is stopped or has ended counts for one period; what lies outside 
 that is late is found, but where it was stopped. Each peer has what is expected of it in each fault that it can be in.
 The tables show the least and most of the rounds, those that are not as expected in bold, and take the place of their
 elders in a document; the plot has each part. A disk delays flushes, and only those of its own processes; a wall clock
-jumps, and no other clock does.
+jumps, and no other clock does. A proxy passes what it is sent; it answers `conf` itself only where it hides that.
 """
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import tempfile
 import time
@@ -23,6 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "holders"))
 import disk  # noqa: E402
 import expected  # noqa: E402
+import proxy  # noqa: E402
 import report  # noqa: E402
 import score  # noqa: E402
 
@@ -58,6 +60,22 @@ def check_expected():
                 check("expected of %s, %s" % (peer, fault), assumption in of_fault, True)
 
 
+def check_proxy():
+    loop = proxy.Loop()
+    server = socket.create_server(("127.0.0.1", 0))
+    server.settimeout(10)
+    for hides, first, reply in ((False, b"conf", b"tickTime"), (True, b"conf", proxy.NOT_ALLOWED),
+                                (True, b"head and more", b"reply")):
+        host, port = proxy.Proxy(loop, [server.getsockname()], hides).hosts.split(":")
+        with socket.create_connection((host, int(port)), 10) as client:
+            client.sendall(first)
+            if (hides, first) != (True, b"conf"):
+                with server.accept()[0] as behind:
+                    check("what a server gets", behind.recv(len(first), socket.MSG_WAITALL), first)
+                    behind.sendall(reply)
+            check("what a client gets", client.makefile("rb").read(), reply)
+
+
 def result(fault, peer, both_s, **more):
     parts = [(0, 4, 1), (4, 5, 2), (5, 6, 0), (6, 14, 1)]
     return dict(fault=fault, peer=peer, both_s=both_s, nobody_s=1.0, expected_both_s=[0, 1], expected_nobody_s=[1, 1],
@@ -69,11 +87,10 @@ def check_report(folder):
                result("forced", "divvy", 0.0, taken=[3, 4], refused=[5, 0])]
     told = report.tables(results)
     for line in ("| divvy, divvy_lock_held() | 0.50 to 1.00 (0 to 1) |", "| etcdctl lock NAME | **1.50** (0 to 1) |",
-                 "| etcdctl lock NAME | 1.00 (1) |", "| 1 | 0.00 (0 to 1) | 1.00 (1) | 3 and 4 | 5 and 0 |"):
+                 "| etcdctl lock NAME | 1.00 (1) |", "| forced, 1 | 0.00 (0 to 1) | 1.00 (1) | 3 and 4 | 5 and 0 |"):
         check(line, told.count(line), 1)
-    old = ["text", "| forced, round | old |", "| --- | --- |", "| 1 | old |", "", "| another | old |", "end"]
-    check("a document", report.replace_tables(old, [line for line in told if line.startswith(("| forced", "| 1 "))]),
-          ["text", [line for line in told if line.startswith("| forced")][0], told[-1], *old[4:]])
+    old = ["text", "| assumption broken, round | old |", "| --- | --- |", "| 1 | old |", "", "| another | old |", "end"]
+    check("a document", report.replace_tables(old, [told[-3], told[-1]]), ["text", told[-3], told[-1], *old[4:]])
     drawn = list(report.stripes(results, ["cut", "slow"], ["divvy", "etcd"]))
     check("each part of each round", len(drawn), 12)
     check("the first round's second part", drawn[1], (2, 4, -0.4, 4, 5, -0.4, 0.0))
@@ -140,6 +157,7 @@ def main():
     check_lateness()
     check_parts()
     check_expected()
+    check_proxy()
     with tempfile.TemporaryDirectory() as folder:
         check_report(pathlib.Path(folder))
         check_disk(pathlib.Path(folder))
