@@ -23,7 +23,7 @@ PEERS = {
     "latch": ("Curator LeaderLatch", LISTENER),
     "latch-listener": ("Curator LeaderLatch, with listener", LISTENER),
     "textbook": ("textbook recipe, C client", NOTHING),
-    "textbook-listener": ("textbook recipe, C client, with session events", LISTENER),
+    "textbook-listener": ("textbook recipe, C client, with listener", LISTENER),
     "etcd": ("etcdctl lock NAME", LEASE),
     "etcd-command": ("etcdctl lock NAME COMMAND", NOTHING),
 }

@@ -35,7 +35,7 @@ def wait_for(met, what, timeout_s=START_S):
 
 
 def sleep_until(phase_s, period_s):
-    """Sleeps until the monotonic clock is so far into a period, all of which are counted from its zero on."""
+    """Sleeps until the monotonic clock is so far into a period. The periods follow each other from its zero on."""
     time.sleep((phase_s - time.monotonic()) % period_s)
 
 

@@ -1,6 +1,5 @@
 /*
- * A process that wants a lock by the recipe of ZooKeeper's documentation, for test/holders/run. SPDX-License-Identifier:
- * Apache-2.0
+ * A process that wants a lock by ZooKeeper's own recipe, for test/holders/run. SPDX-License-Identifier: Apache-2.0
  *
  * usage: textbook plain|listener HOSTS PATH TIMEOUT_MS
  *
@@ -107,7 +106,7 @@ static int create_mine(zhandle_t *zh, char *mine) {
     }
 }
 
-/* Steps 2 and 3: sets `before` to the path of the node with the next lower number, or to "" where ours is the lowest. */
+/* Steps 2 and 3: sets `before` to the path of the node with the next lower number, or to "" where there is none. */
 static int look(zhandle_t *zh, const char *mine, char *before) {
     struct String_vector names;
     int error = list(zh, &names);
