@@ -7,6 +7,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "command_world.h"
 #include "lib/seed.h"
 #include "sweep.h"
 
@@ -53,6 +54,7 @@ static const int codes[] = {
 
 static void say_where(void) {
     const sweep *s = running.sweep;
+    sweep_command_restore();
     if (!s) return;
     fprintf(stderr, "sweep: %s.%s: %s", running.scenario->group, running.scenario->name, way_names[s->way]);
     if (s->way != SWEEP_CLEAN) fprintf(stderr, ", %zu of %zu", s->at, running.of);

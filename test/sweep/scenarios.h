@@ -8,6 +8,34 @@
 #define SWEEP_SCENARIOS(X)            \
     X(client, chroot, true)           \
     X(client, batch, true)            \
+    X(command, status, true)          \
+    X(command, status_json, true)     \
+    X(command, status_format, true)   \
+    X(command, explain, true)         \
+    X(command, explain_paused, true)  \
+    X(command, history, true)         \
+    X(command, history_json, true)    \
+    X(command, doctor, true)          \
+    X(command, doctor_json, true)     \
+    X(command, locks, true)           \
+    X(command, locks_one, true)       \
+    X(command, locks_json, true)      \
+    X(command, services, true)        \
+    X(command, services_json, true)   \
+    X(command, plan, true)            \
+    X(command, plan_json, true)       \
+    X(command, drain, true)           \
+    X(command, drain_dry_run, true)   \
+    X(command, pin, true)             \
+    X(command, unpin, true)           \
+    X(command, move, true)            \
+    X(command, pause, true)           \
+    X(command, resume, true)          \
+    X(command, need, true)            \
+    X(command, need_list, true)       \
+    X(command, set, true)             \
+    X(command, set_list, true)        \
+    X(command, page, true)            \
     X(native, open, false)            \
     X(native, attach, false)          \
     X(death_watch, told, true)        \

@@ -18,11 +18,11 @@ char *dv_look_name_of(const char *node) {
     char *name = malloc(bytes + 1);
     if (name) dv_name_decode(node, name, bytes + 1);
     char *back = name ? dv_look_node_of(name) : NULL;
-    bool ours = back && strcmp(back, node) == 0;
+    bool known = back, ours = known && strcmp(back, node) == 0;
     free(back);
     if (ours) return name;
     free(name);
-    return strdup(node);
+    return known ? strdup(node) : NULL;
 }
 
 char *dv_look_utc(int64_t ms) {

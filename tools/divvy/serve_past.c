@@ -90,6 +90,7 @@ int dv_serve_past_init(dv_serve_past *past, const dv_serve_pool *pool, int64_t a
     past->items = calloc(pool->item_count + pool->history.gone_count + 1, sizeof *past->items);
     bool good = events && past->items;
     if (good) fill(past, pool, events, count, at_ms);
+    else dv_serve_past_free(past);
     free((void *)events);
     return good ? 0 : DIVVY_ENOMEM;
 }
