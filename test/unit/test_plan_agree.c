@@ -221,3 +221,27 @@ TEST(test_asks) {
     assert_int_equal(dv_plan_ask(w.plan, &party, asks), 0);
     world_end(&w);
 }
+
+/* A writer has something to do for the configuration once all live members share another one, and not before. */
+TEST(test_differs) {
+    begin(3);
+    dv_plan_node nodes[NODES_MAX];
+    dv_plan_party party = party_of(&w, nodes, false);
+    assert_false(dv_plan_agree_differs(w.plan, &party));
+    dv_plan_set *other = numbered_set("j", 12);
+    party.set = other;
+    for (size_t n = 0; n < 3; n++) {
+        assert_false(dv_plan_agree_differs(w.plan, &party));
+        nodes[n].tag = other->crc;
+    }
+    assert_true(dv_plan_agree_differs(w.plan, &party));
+    party.set = NULL; /* an administrator's command */
+    assert_false(dv_plan_agree_differs(w.plan, &party));
+    for (size_t n = 0; n < 3; n++) {
+        assert_false(dv_plan_agree_differs(w.plan, &party));
+        nodes[n].options.max_moves = 1;
+    }
+    assert_true(dv_plan_agree_differs(w.plan, &party));
+    dv_plan_set_unref(other);
+    world_end(&w);
+}
