@@ -191,8 +191,9 @@ static void on_read(void *context, const dv_reply *reply, int64_t now) {
 static void on_changed(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     dv_roll_watch *w = DV_CONTAINER(watch, dv_roll_watch, watch);
     (void)kind, (void)now;
+    assert(is_over(w) || can_listen(w)); /* list() takes the watch back */
     if (w->is_reading) w->is_late = true;
-    else if (!is_over(w) && can_listen(w)) read_roll(w);
+    else if (!is_over(w)) read_roll(w);
 }
 
 static void read_roll(dv_roll_watch *w) {

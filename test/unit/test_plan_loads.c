@@ -48,6 +48,23 @@ TEST(test_balances) {
     world_end(&w);
 }
 
+/* Where several gave, the plan tells of the fullest of them. */
+TEST(test_tells_of_the_fullest) {
+    pool(4, 40);
+    double loads[40];
+    bool is_less = false; /* the second one has an item of half the size */
+    for (size_t i = 0; i < 40; i++) {
+        bool is_second = strcmp(owner_of(i), "n0002") == 0;
+        loads[i] = strcmp(owner_of(i), "n0001") == 0 || is_second ? 8 : 1;
+        if (is_second && !is_less) loads[i] = 4;
+        is_less |= is_second;
+    }
+    assert_int_equal(report(loads), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->loads->giver_count, 2);
+    assert_string_equal(w.plan->told, "2 items moved for load: n0001 was at 1.82 of its share");
+    world_end(&w);
+}
+
 /* A10: the next deal knows from whom each item was taken for load, so that it does not send it straight back. */
 TEST(test_came_from) {
     pool(3, 9);
