@@ -334,13 +334,10 @@ void dv_patient_watch_note(dv_patient_watch *w, const dv_stat *stat, int64_t now
 
 void dv_patient_watch_learn(dv_patient_watch *w, char **names, size_t count, int64_t pzxid, int64_t now) {
     assert(!w->ended && w->told && pzxid > w->told_pzxid);
-    w->under_way++;
     tell(w, names, (const char *const *)(uintptr_t)names, count, pzxid, now);
     if (!w->ended && w->seen_pzxid != pzxid) note_change(w, now); /* The next change is under way. */
     if (!w->ended && w->unserved_since != NEVER && defers(w)) defer(w, now);
     else if (!w->ended && !defers(w) && !w->watch.link) read_again(w, now);
-    w->under_way--;
-    end_if_idle(w, now);
 }
 
 void dv_patient_watch_vouch(dv_patient_watch *w, int64_t pzxid, int64_t at) {

@@ -79,6 +79,18 @@ TEST(test_late) {
     assert_false(lost);
 }
 
+/* One who comes at the very moment at which the session ends has come too late. */
+TEST(test_at_the_last_moment) {
+    for (int64_t early_ms = 1; early_ms >= 0; early_ms--) {
+        dv_fake_session(fake, DIVVY_CONNECTED);
+        come_late(0);
+        dv_fake_sleep(fake, atomic_load(&client->alive_until) - dv_fake_now(fake) - early_ms);
+        divvy_client_process(client, 0);
+        assert_non_null(strstr(said, early_ms ? "would have been lost 1 ms from now" : "that it held, is lost"));
+        dv_fake_run(fake);
+    }
+}
+
 /* Once for each episode: it ends with a call in time. */
 TEST(test_once_for_each_episode) {
     dv_fake_session(fake, DIVVY_CONNECTED);

@@ -166,4 +166,21 @@ TEST(test_about_to_learn) {
     assert_string_equal(told.names, "");
 }
 
+/* An owner may stop the watch as it learns. */
+TEST(test_stop_when_learned) {
+    random_value = AUDIT_SPREAD_MS;
+    begin_deferring();
+    look_comes_in(LEAST_AUDIT_MS + AUDIT_SPREAD_MS);
+    answer_stat(11, 3);
+    told.stop_when_settled = true;
+    char **names = malloc(sizeof *names);
+    names[0] = NULL;
+    dv_client_lock(dv_fake_client(fake));
+    dv_patient_watch_learn(watch, names, 0, 11, dv_fake_now(fake));
+    dv_client_unlock(dv_fake_client(fake));
+    dv_fake_run(fake);
+    assert_int_equal(told.settled, 2);
+    assert_int_equal(told.gone, 1);
+}
+
 TEST_EACH(set_up, tear_down);
