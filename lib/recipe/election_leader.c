@@ -280,7 +280,7 @@ int divvy_election_leader(divvy_election *e, divvy_leader **out, int64_t timeout
     dv_object_hold(&e->object);
     if (!out || timeout_ms < -1) error = DIVVY_EINVAL;
     else error = dv_election_find_leader(e, &leader, dv_deadline_in(e->object.client, timeout_ms));
-    if (!error && leader) {
+    if (leader) {
         size_t bytes = leader->shown.data_bytes;
         divvy_leader *copy = malloc(sizeof *copy + bytes + 1);
         if (copy) {

@@ -302,6 +302,8 @@ TEST(test_cut) {
         assert_int_equal(from, text.count);
         dv_plan_part_clear(&part);
         dv_plan_part_clear(&copy);
+        assert_true(copy.text == NULL && copy.chunks == NULL && copy.bytes == 0 && copy.chunk_count == 0);
+        dv_plan_part_clear(&copy); /* once more does no harm */
         free(text.bytes);
     }
 }

@@ -99,6 +99,28 @@ TEST(test_lease_deleted_at_once) {
     assert_int_equal(result, NEVER);
 }
 
+/* E7: one that waits reads the list again when that has changed, and nothing else, and is admitted by it. */
+TEST(test_admitted_by_the_list_alone) {
+    assert_pending("get /s, sequential /s-__lock__/#1__lock__, children /s-__lock__, children /s");
+    answer_limit("2", 0);
+    dv_fake_answer(fake, &(dv_reply){.path = PLACE, .stat = &(dv_stat){.czxid = 6}});
+    answer_list(strrchr(PLACE, '/') + 1, 0);
+    answer_list("a,n=0,c=2", 0);
+    assert_pending(READ_BOTH);
+    answer_limit("2", 0);
+    answer_list("a,n=0,c=2", 0);
+    assert_pending("");
+    assert_true(dv_fake_has_timers(fake)); /* E2: full for long */
+    assert_true(dv_fake_fire(fake, "/s", DV_WATCH_CHILDREN, true));
+    assert_pending("children /s");
+    answer_list(NULL, 0);
+    assert_non_null(strstr(dv_fake_pending(fake), "multi [set /s; ephemeral /s/#"));
+    dv_stat stat = {.mzxid = 7, .czxid = POOL_CZXID};
+    dv_fake_answer_multi(fake, 0, (dv_reply[3]){{.stat = &stat}});
+    assert_int_equal(result, 0);
+    assert_true(divvy_semaphore_held(semaphore));
+}
+
 /* E3: a pool that cannot be read ends the acquire at once. */
 TEST(test_pool_refused) {
     dv_fake_answer(fake, &(dv_reply){.error = DIVVY_EACCES});
