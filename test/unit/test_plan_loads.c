@@ -233,6 +233,7 @@ TEST(test_hostile) {
         {"{\"unit\":\"jobs\",\"classes\":\"0000\",\"moved\":[[\"m\"]]}", "does not tell a giver's load"},
         {"{\"unit\":\"jobs\",\"classes\":\"0000\",\"moved\":[[\"m\",1]]}", "has a giver of no items"},
         {"{\"unit\":\"jobs\",\"classes\":\"0000\",\"moved\":[[\"m\",1,1,0]]}", "has given items that are not in order"},
+        {"{\"unit\":\"jobs\",\"classes\":\"0000\",\"moved\":[[\"m\",1,0,0]]}", "has given items that are not in order"},
         {"{\"unit\":\"jobs\",\"classes\":\"0000\",\"moved\":[[\"m\",1,2]]}", NULL},
     };
     for (size_t n = 0; n < COUNT(faults); n++) {

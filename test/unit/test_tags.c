@@ -65,7 +65,8 @@ TEST(test_round_trip) {
 
 /* Tags that are not all good count as none, and spoil nothing else. Doubles and another order are all right. */
 TEST(test_odd_tags) {
-    static const char *const none[] = {"[\"a\",7]", "[\"a b\"]", "[\"\"]", "\"a\"", "{}", "[[\"a\"]]", "[]"};
+    static const char *const none[] = {"[\"a\",7]", "[7,\"a\"]", "[\"a\",7,\"b\"]", "[\"a b\"]", "[\"\"]",
+                                       "\"a\"",     "{}",        "[[\"a\"]]",       "[]"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         char data[100];
         snprintf(data, sizeof data, "{\"tags\":%s,\"cap\":5}", none[i]);
