@@ -22,8 +22,9 @@ import tempfile
 import time
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss, NoNodeError
 
-from command_harness import SOURCE_DIR
+from command_harness import SOURCE_DIR, wait_for
 from test_examples import Server, check
 
 sys.path += [os.path.join(SOURCE_DIR, "test", "replay"), os.path.join(SOURCE_DIR, "test", "chaos")]
@@ -67,6 +68,16 @@ def transactions(server):
     return [txnlog.read_record(records[zxid]) for zxid in sorted(records)]
 
 
+def delete_one(client):
+    """Returns whether a place was deleted before its owner has done so."""
+    try:
+        names = client.retry(client.get_children, PATH)
+        client.delete(PATH + "/" + names[0])
+    except (IndexError, NoNodeError, ConnectionLoss):
+        return False
+    return True
+
+
 def do(deed, processes, server, draw, start):
     number = draw.randrange(len(processes))
     if deed == "kill":
@@ -79,9 +90,8 @@ def do(deed, processes, server, draw, start):
         processes[number].process.send_signal(signal.SIGCONT)
     elif deed == "delete":
         client = KazooClient(server.connect)
-        client.start()
-        for name in client.get_children(PATH)[:1]:
-            client.delete(PATH + "/" + name)
+        client.start(60)
+        wait_for(lambda: delete_one(client), "a place is deleted")
         client.stop()
         client.close()
     elif deed == "freeze":
