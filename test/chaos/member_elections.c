@@ -1,11 +1,19 @@
-/* A candidate: it leads for a while, resigns, and stands again; all others are told who leads.
+/* A candidate: it leads for a while, resigns, and stands again; all others are told who leads. One member alone is
+ * preferred, now and then for two turns: while one is, all others give up theirs (J4).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "member.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { PREFERENCE = 10, LEADERSHIPS = 20, ASKS_ONCE_IN = 200, PREFERRED_ONCE_IN = 4, WAIT_MS = 2 * CHAOS_CALL_MS };
+enum {
+    PREFERENCE = 10,
+    TURNS = 20,
+    PREFERRED_TURNS = 2,
+    PREFERRED_ONCE_IN = 4,
+    ASKS_ONCE_IN = 200,
+    WAIT_MS = 2 * CHAOS_CALL_MS
+};
 
 /* What callbacks tell the thread, and remember for themselves. */
 typedef struct {
@@ -36,7 +44,7 @@ static void on_step_down(divvy_election *election, const char *who, size_t who_b
 
 /* ---- the thread ---- */
 
-/* Leads until its time is over, it is lost, or somebody asks; then gives it up. */
+/* Leads until its time is over, it is lost, or a moment after somebody asked; then gives it up. */
 static void lead(chaos_member *m, divvy_election *election, candidate *c) {
     chaos_belief belief = {.kind = "leader", .object = "e0"};
     c->asked = false;
@@ -44,8 +52,9 @@ static void lead(chaos_member *m, divvy_election *election, candidate *c) {
     bool leads = token && divvy_election_leads(election);
     if (leads && divvy_client_session_id(m->client) == session) chaos_believe(&belief, session, token, "-");
     int64_t until_ms = chaos_now_ms() + chaos_random(CHAOS_HOLD_MS);
-    while (belief.held && chaos_now_ms() < until_ms && !c->asked && !m->stopping) {
+    while (belief.held && chaos_now_ms() < until_ms && !m->stopping) {
         int64_t asked_ms = chaos_now_ms();
+        if (atomic_exchange(&c->asked, false)) until_ms = asked_ms + chaos_random(CHAOS_RELEASE_MS);
         /* A loss and another turn between two looks have another token. */
         if (divvy_election_leads(election) && divvy_election_token(election) == token) chaos_confirm(&belief, asked_ms);
         else chaos_lose(&belief);
@@ -77,7 +86,8 @@ static void be_candidate(chaos_member *m, candidate *c) {
     divvy_election_config config = DIVVY_ELECTION_CONFIG_INIT;
     config.path = CHAOS_ROOT "/elections/e0";
     config.data = m->name;
-    config.preference = chaos_random(PREFERRED_ONCE_IN) == 0 ? PREFERENCE : 0;
+    bool preferred = strcmp(m->name, "m3") == 0 && chaos_random(PREFERRED_ONCE_IN) == 0;
+    config.preference = preferred ? PREFERENCE : 0;
     config.on_leader = on_leader;
     config.on_step_down = on_step_down;
     config.user = c;
@@ -86,7 +96,8 @@ static void be_candidate(chaos_member *m, candidate *c) {
         chaos_sleep_ms(100);
         return;
     }
-    for (int round = 0; round < LEADERSHIPS && !m->stopping; round++) {
+    int turns = preferred ? PREFERRED_TURNS : TURNS;
+    for (int turn = 0; turn < turns && !m->stopping; turn++) {
         divvy_election_stand(election); /* It may stand already, having waited in vain. */
         if (wait_for_turn(m, election)) lead(m, election, c);
     }
