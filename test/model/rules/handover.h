@@ -262,11 +262,17 @@ inline const char *revoke(World &w, uint8_t who) {
     return nullptr;
 }
 
-inline const char *release(World &w, uint8_t who) {
+// Where the next owner's note has gone, the item may also wait for a plan that names another one (T4).
+inline const char *release(World &w, uint8_t who, bool waits) {
     Member &m = w.members[who];
     if (!m.lives || m.stage != REVOKED || m.request) return "nothing is revoked";
     uint8_t to = owner_of(w, m);
     const Note &n = m.read[to];
+    if (waits && (to == who || !n.gone || m.overdue)) return "there is nothing to wait for";
+    if (waits) {
+        m.stage = OWNS;
+        return nullptr;
+    }
     if (to == who || (n.known && !n.gone && !n.ready && !m.overdue && !is("no_second_look"))) {
         m.stage = OWNS;
         return nullptr;
@@ -425,7 +431,7 @@ inline const char *apply(World &w, const Step &s) {
     case GO_OUT: return go_out(w, s.who);
     case SAY: return say(w, s.who);
     case REVOKE: return revoke(w, s.who);
-    case USER_RELEASES: return release(w, s.who);
+    case USER_RELEASES: return release(w, s.who, s.argument);
     case MISS_PLACE: return miss_place(w, s.who);
     case END: return end(w, s.who);
     case TIDY:
