@@ -106,7 +106,8 @@ inline void use_place(World &w, unsigned p) {
 
 inline const char *ask_create(World &w, const Step &s) {
     use_place(w, s.place);
-    if (w.stage[s.place] != UNUSED) return "Q1: a name is used again";
+    bool refused = w.stage[s.place] == GONE && w.owner[s.place] == s.who && !w.pending[s.place] && !w.created[s.place];
+    if (w.stage[s.place] != UNUSED && !refused) return "Q1: a name is used again"; // B4: by itself, after a multi
     if (const char *why = ask(w, s)) return why;
     w.stage[s.place] = MAKING;
     w.owner[s.place] = static_cast<uint8_t>(s.who);
@@ -115,11 +116,14 @@ inline const char *ask_create(World &w, const Step &s) {
     return nullptr;
 }
 
-// Q4: some place of this client waits, and its last list has the other right before it.
+// Q4: some place of this client waits, and its last list has the other right before it. One that has gone may have been
+// in a list before, if the last one was for something else.
 inline const char *ask_watch(World &w, const Step &s) {
-    bool waits = false;
-    for (unsigned p = 0; p < w.used; p++)
-        waits = waits || (w.owner[p] == s.who && w.stage[p] == THERE && w.before[p] == s.place + 1);
+    bool waits = false, gone = w.deleted[s.place] && w.deleted[s.place] <= w.seen[s.who];
+    for (unsigned p = 0; p < w.used; p++) {
+        bool was_before = w.before[p] == s.place + 1 || (gone && blocks(w, s.place, p));
+        waits = waits || (w.owner[p] == s.who && w.stage[p] == THERE && was_before);
+    }
     return waits ? ask(w, s) : "Q4: it stands right before no place of the client's";
 }
 
