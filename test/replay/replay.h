@@ -3,6 +3,8 @@
 // A replay gives replay::run() a Player, which takes the records of one history in turn:
 //
 //   const char *play(const Record &r)     NULL, or why the record is refused
+//
+// It can be copied, for what follows a record that is spoilt.
 #ifndef DV_REPLAY_H
 #define DV_REPLAY_H
 
@@ -142,22 +144,28 @@ struct Kind {
     std::vector<Excuse> dropped, altered;
 };
 
-// Returns whether all records are allowed. `instead` takes the place of the record at `spoilt`; NULL: nothing does.
-template <class Player>
-bool play(const History &history, bool told, size_t spoilt = 0, const Record *instead = nullptr) {
+inline void tell(const History &history, const Record &r, const char *why) {
+    printf("seed %s, line %zu: %s %s %s %s: %s\n", std::string(history.records[0].value("seed")).c_str(), r.line,
+           std::string(r.who).c_str(), std::string(r.object).c_str(), std::string(r.kind).c_str(),
+           std::string(r.value("name")).c_str(), why);
+}
+
+// Returns whether all records are allowed.
+template <class Player> bool play(const History &history) {
     Player player;
-    const std::vector<Record> &records = history.records;
-    for (size_t i = 1; i < records.size(); i++) {
-        if (i == spoilt && !instead) continue;
-        const Record &r = i == spoilt ? *instead : records[i];
-        const char *why = player.play(r);
-        if (!why) continue;
-        if (told)
-            printf("seed %s, line %zu: %s %s %s %s: %s\n", std::string(records[0].value("seed")).c_str(), r.line,
-                   std::string(r.who).c_str(), std::string(r.object).c_str(), std::string(r.kind).c_str(),
-                   std::string(r.value("name")).c_str(), why);
-        return false;
+    for (size_t i = 1; i < history.records.size(); i++) {
+        const char *why = player.play(history.records[i]);
+        if (why) tell(history, history.records[i], why);
+        if (why) return false;
     }
+    return true;
+}
+
+// Returns whether all are allowed from the spoilt one on. `instead` takes its place; NULL: nothing does.
+template <class Player> bool play_spoilt(Player player, const History &history, size_t spoilt, const Record *instead) {
+    if (instead && player.play(*instead)) return false;
+    for (size_t i = spoilt + 1; i < history.records.size(); i++)
+        if (player.play(history.records[i])) return false;
     return true;
 }
 
@@ -185,14 +193,17 @@ template <class Player> bool spoil(const Kind &kind, Reader *in, size_t count) {
     Counts dropped, altered;
     History history;
     while (count-- && in->read(&history)) {
+        Player before; // has played those before the spoilt one
         for (size_t i = 1; i < history.records.size(); i++) {
             Record other = history.records[i];
             std::string name(other.kind);
             dropped[name].all++;
-            dropped[name].refused += !play<Player>(history, false, i);
-            if (!kind.alter(&other)) continue;
-            altered[name].all++;
-            altered[name].refused += !play<Player>(history, false, i, &other);
+            dropped[name].refused += !play_spoilt(before, history, i, nullptr);
+            if (kind.alter(&other)) {
+                altered[name].all++;
+                altered[name].refused += !play_spoilt(before, history, i, &other);
+            }
+            before.play(history.records[i]);
         }
     }
     bool good = print_counts("dropped", dropped, kind.dropped);
@@ -210,7 +221,7 @@ template <class Player> int run(const Kind &kind, int count, char **arguments) {
     size_t histories = 0, refused = 0, records = 0;
     for (History history; in.read(&history); histories++) {
         records += history.records.size() - 1;
-        refused += !play<Player>(history, true);
+        refused += !play<Player>(history);
     }
     bool good = kind.print_taken();
     printf("%zu histories, %zu records, %zu histories refused\n", histories, records, refused);

@@ -205,8 +205,9 @@ static void record_answer(const asked *a, const part *p, const dv_reply *reply) 
     bool made = p->path != SIM_POOL_PATH && p->kind == DV_CREATE && !reply->error;
     if (made) fprintf(steps, " made=%s", dv_path_last(reply->path));
     if (p->kind == DV_CHILDREN && !reply->error) {
+        const char *separator = p->path == SIM_POOL_PATH ? ";" : ","; /* leases have commas in their names */
         fputs(" names=", steps);
-        for (size_t i = 0; i < reply->child_count; i++) fprintf(steps, "%s%s", i ? "," : "", reply->children[i]);
+        for (size_t i = 0; i < reply->child_count; i++) fprintf(steps, "%s%s", i ? separator : "", reply->children[i]);
     }
     fputc('\n', steps);
 }
