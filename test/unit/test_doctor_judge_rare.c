@@ -1,0 +1,135 @@
+/* What `divvy doctor` says of states that servers and pools are rarely in. SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "doctor_fixture.h"
+
+static dv_findings judge_servers(const scene *s) {
+    dv_findings f = {.list = NULL};
+    dv_doctor_judge_servers(&s->doctor, &f);
+    return f;
+}
+
+/* Each way to be lost, or not to tell all, has its words. */
+TEST(test_states_of_servers) {
+    scene s;
+    set_scene(&s);
+    s.servers[0].state = DV_SERVER_REFUSED;
+    strcpy(s.servers[0].reason, "its certificate has expired");
+    s.servers[1].state = DV_SERVER_UNREACHABLE;
+    s.servers[2].srvr = (dv_word_srvr){.not_allowed = true};
+    dv_findings f = judge_servers(&s);
+    assert_true(says(&f, DV_DOCTOR_ERROR, "connection", "must not be used over TLS: its certificate has expired"));
+    assert_true(says(&f, DV_DOCTOR_ERROR, "connection", "cannot be reached"));
+    assert_true(says(&f, DV_DOCTOR_NOTE, "connection", "does not tell its role"));
+    dv_findings_clear(&f);
+}
+
+/* A server that lists no clients makes members that have died unknown; of several that is said once. */
+TEST(test_mute_servers) {
+    scene s;
+    set_scene(&s);
+    s.doctor.servers.all_clients = false;
+    s.servers[0].lists_clients = false;
+    dv_findings f = judge_servers(&s);
+    assert_true(says(&f, DV_DOCTOR_NOTE, "connection", "1 of the servers does not list their clients"));
+    dv_findings_clear(&f);
+    s.servers[1].lists_clients = false;
+    f = judge_servers(&s);
+    assert_true(says(&f, DV_DOCTOR_NOTE, "connection", "2 of the servers do not list their clients"));
+    dv_findings_clear(&f);
+}
+
+/* A follower that applied nothing since the election is told so, as transactions of two epochs have no distance. */
+TEST(test_lag_of_an_epoch) {
+    scene s;
+    set_scene(&s);
+    s.servers[0].srvr.zxid = 0x200000001;
+    s.servers[1].later = (dv_word_srvr){.told = true, .zxid = 0x1ffffffff};
+    dv_findings f = judge_servers(&s);
+    assert_true(says(&f, DV_DOCTOR_WARNING, "lag", "the follower has not applied anything since the last election"));
+    dv_findings_clear(&f);
+}
+
+/* A session that the servers refuse, and one that broke, are two mistakes. */
+TEST(test_session) {
+    scene s;
+    set_scene(&s);
+    s.doctor.look_error = DIVVY_EAUTH;
+    strcpy(s.doctor.look_reason, "not taken");
+    dv_findings f = judge_servers(&s);
+    assert_true(says(&f, DV_DOCTOR_ERROR, "connection", "not taken"));
+    char *page = dv_findings_page(&f);
+    assert_non_null(strstr(page, "the servers do not take our credentials"));
+    free(page);
+    dv_findings_clear(&f);
+    s.doctor.look_error = DIVVY_ETIMEDOUT;
+    f = judge_servers(&s);
+    page = dv_findings_page(&f);
+    assert_non_null(strstr(page, "run it again with --verbose"));
+    free(page);
+    dv_findings_clear(&f);
+}
+
+/* Reads that take long in the median are a warning, which says the timeout that would do. One slow read is none. */
+TEST(test_slow_reads) {
+    scene s;
+    set_scene(&s);
+    s.doctor.read_us[0] = 900000;
+    dv_findings f = judge_servers(&s);
+    assert_false(has(&f, "latency"));
+    dv_findings_clear(&f);
+    for (size_t i = 0; i < 5; i++) s.doctor.read_us[i] = 200000 + (int64_t)i;
+    f = judge_servers(&s);
+    assert_true(says(&f, DV_DOCTOR_WARNING, "latency", "a read takes 200.0 ms, the longest of 5 took 200.0 ms"));
+    dv_findings_clear(&f);
+}
+
+/* Nodes with another access list than the party are counted. One that we may not read is an error. */
+TEST(test_acls_differ) {
+    char *open[] = {text("cdrwa world:anyone")}, *digest[] = {text("cdrwa digest:bob:hash")};
+    dv_doctor_acl acls[] = {{.path = text("/q"), .entries = open, .entry_count = 1},
+                            {.path = text("/q/party"), .entries = open, .entry_count = 1},
+                            {.path = text("/q/locks"), .entries = open, .entry_count = 1},
+                            {.path = text("/q/plan"), .entries = digest, .entry_count = 1},
+                            {.path = text("/q/notes"), .error = DIVVY_EACCES}};
+    pool p;
+    set_pool(&p, 60 * SECOND_MS);
+    p.scene.doctor.acls = acls;
+    p.scene.doctor.acl_count = 4;
+    p.scene.doctor.user = "bob";
+    dv_findings f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_WARNING, "acl", "1 node has another access list than /q/party; this one has cdrwa"));
+    dv_findings_clear(&f);
+    acls[2].entries = digest;
+    f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_WARNING, "acl", "2 nodes have another access list than /q/party"));
+    dv_findings_clear(&f);
+    p.scene.doctor.acl_count = 5;
+    f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_ERROR, "acl", "we may not read it, as bob"));
+    clear(&p, &f);
+}
+
+/* Queues whose paths fill what a session may watch, and notes that outlasted their members. */
+TEST(test_limits_and_notes) {
+    enum { LONG = 1 << 20 };
+    char *node = malloc(LONG + 1);
+    assert_non_null(node);
+    memset(node, 'n', LONG);
+    node[LONG] = '\0';
+    pool p;
+    set_pool(&p, 60 * SECOND_MS);
+    p.items[0].node = node;
+    p.scene.doctor.left_notes = 1;
+    dv_findings f = judge(&p);
+    assert_false(says(&f, DV_DOCTOR_WARNING, "limits", "members wait in queues"));
+    assert_true(says(&f, DV_DOCTOR_NOTE, "left over", "1 note is of members that are not in the party"));
+    dv_findings_clear(&f);
+    p.items[0].waiting = 1;
+    p.scene.doctor.left_notes = 2;
+    f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_WARNING, "limits", "members wait in queues whose paths take 1024 KiB"));
+    assert_true(says(&f, DV_DOCTOR_NOTE, "left over", "2 notes are of members"));
+    clear(&p, &f);
+    free(node);
+}
