@@ -10,6 +10,7 @@
 #include "mutant.h"
 #include "runner.h"
 #include "sim_commit.h"
+#include "steps.h"
 
 dv_mutant_kind dv_mutant;
 
@@ -277,7 +278,7 @@ static const struct {
 
 static const char usage[] =
     "usage: sim-mutants --list | --replay-all\n"
-    "       sim-mutants --mutant NAME [--seed S] --search SECONDS [--jobs J]\n"
+    "       sim-mutants --mutant NAME [--seed S] --search SECONDS [--jobs J | --steps FILE]\n"
     "       sim-mutants --mutant NAME --seed S --trace | --shrink\n"
     "       sim-mutants --mutant NAME --replay\n"
     "\n"
@@ -288,6 +289,7 @@ static const char usage[] =
     "                 and nothing without it\n"
     "  --replay       the same of one bug\n"
     "  --search       histories of the seeds S (default 1) and on, until one shows the bug\n"
+    "  --steps FILE   their records, for a replay of rules (test/replay)\n"
     "\n"
     "Status: 0 when all that was asked for was found, else 1; 2 usage.\n";
 
@@ -454,6 +456,7 @@ int main(int argc, char **argv) {
         .seed = 1, .count = UINT32_MAX, .jobs = 1, .kazoo = SIM_KAZOO_SOMETIMES, .stop_at_first = true, .quiet = true};
     dv_mutant_kind mutant = DV_MUTANT_NONE;
     bool trace = false, shrink = false, again = false;
+    FILE *file = NULL;
     printf("sim-mutants: commit %s\n", SIM_COMMIT);
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
@@ -468,9 +471,12 @@ int main(int argc, char **argv) {
         else if (strcmp(word, "--search") == 0) config.limit_ms = 1000 * atoll(value);
         else if (strcmp(word, "--seed") == 0) config.seed = strtoull(value, NULL, 10);
         else if (strcmp(word, "--jobs") == 0) config.jobs = (unsigned)atoi(value);
+        else if (strcmp(word, "--steps") == 0) file = fopen(value, "w");
         else refuse();
         i++;
     }
+    if (file && (config.jobs > 1 || !config.limit_ms)) refuse();
+    sim_steps_to(file);
     if (mutant == DV_MUTANT_NONE || config.jobs < 1 || config.jobs > SIM_JOBS_MAX) refuse();
     if (again) return !is_seen(mutant);
     config.theme = recorded[mutant].theme;
