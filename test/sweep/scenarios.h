@@ -35,6 +35,15 @@
     X(command, need_list, true)       \
     X(command, set, true)             \
     X(command, set_list, true)        \
+    X(command, explain_format, true)  \
+    X(command, history_format, true)  \
+    X(command, locks_format, true)    \
+    X(command, need_undo, true)       \
+    X(command, plan_members, true)    \
+    X(command, plan_page, true)       \
+    X(command, services_format, true) \
+    X(command, set_default, true)     \
+    X(command, unpin_wait, true)      \
     X(command, page, true)            \
     X(native, open, false)            \
     X(native, attach, false)          \
