@@ -154,6 +154,7 @@ inline void tell(const History &history, const Record &r, const char *why) {
 template <class Player> bool play(const History &history) {
     Player player;
     for (size_t i = 1; i < history.records.size(); i++) {
+        if (history.records[i].kind == "violated") break; // an invariant has failed, and the simulator goes no further
         const char *why = player.play(history.records[i]);
         if (why) tell(history, history.records[i], why);
         if (why) return false;

@@ -72,6 +72,12 @@ void sim_steps_begin(const sim_world *w) {
     fprintf(steps, "0 0 * history seed=%llu\n", (unsigned long long)w->script->seed);
 }
 
+void sim_steps_violated(const sim_world *w) {
+    if (!steps) return;
+    begin_record(w, 0, "violated");
+    fputc('\n', steps);
+}
+
 /* ---- beliefs ---- */
 
 static const char *name_held(const sim_member *m, const sim_claim *c) {

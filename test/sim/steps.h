@@ -13,6 +13,8 @@
 /* Records go there from now on. */
 void sim_steps_to(FILE *file);
 void sim_steps_begin(const sim_world *w);
+/* An invariant has failed: what follows is no part of the history. */
+void sim_steps_violated(const sim_world *w);
 /* What the member sends and is answered from now on is recorded. */
 void sim_steps_open(sim_member *m);
 void sim_steps_transaction(sim_world *w, const divvy_testing_transaction *t);

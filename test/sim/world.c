@@ -243,6 +243,7 @@ bool sim_history(const sim_script *script, const bool *omit, bool trace, sim_cov
     coverage->simulated_ms += w->now_ms - w->began_ms;
     *out = w->violation;
     bool well = !w->violation.set;
+    if (!well) sim_steps_violated(w);
     end(w);
     free(w);
     return well;

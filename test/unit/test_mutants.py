@@ -175,6 +175,15 @@ class OnOurs(unittest.TestCase):
 
     # `sim-mutants --list` tells of each bug what it is, and what finds it: an invariant in the history of a seed, or a
     # test of test/unit.
+    # Those of test/replay/bugs are plain patches, for builds of their own.
+    def test_bugs_of_the_replay_fit(self):
+        bugs = sorted((ROOT / "test/replay/bugs").glob("*.patch"))
+        self.assertTrue(bugs)
+        for bug in bugs:
+            words = ["git", "apply", "--check", "-p0", str(bug)]
+            done = subprocess.run(words, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_each_is_described(self):
         listed = re.findall(r'^\s*X\((\w+), "(.*)"\)', (ROOT / "test/sim/mutant.h").read_text(), re.MULTILINE)
         records = (ROOT / "test/sim/mutants.c").read_text()
