@@ -69,7 +69,7 @@ class Usage(unittest.TestCase):
                 self.assertIn(reason, done.stderr)
                 self.assertEqual(done.stderr.count("\n"), 1)
 
-    # The death watch tells its version, and who starts it to whoever starts it by hand.
+    # The death watch tells its version. Started by hand, it says which library starts it.
     def test_death_watch(self):
         version = run("divvy", "--version").stdout.split()[1]
         done = run("divvy-death-watch", "--version")
