@@ -328,7 +328,7 @@ void join_two(step_party &party, bool join) {
 void ask_weights() {
     std::vector<Kind> kinds;
     for (int life = 0; life < LIVES; life++)
-        for (uint32_t weight : {1000, 0, 2000})
+        for (uint32_t weight : {1000u, 0u, 2000u})
             if (life <= BACK || weight == 1000) kinds.push_back({static_cast<Life>(life), weight});
     for_all_pools(kinds, [](step_plan plan, step_party party) {
         for (bool join : {false, true}) {
@@ -349,7 +349,7 @@ void ask_events() {
             if (party.lives[i]) ask(plan, party, e);
             e.leaving = -1;
             e.weighed = i;
-            for (uint32_t weight : {0, 2000}) e.weight = weight, ask(plan, party, e);
+            for (uint32_t weight : {0u, 2000u}) e.weight = weight, ask(plan, party, e);
             e = NO_EVENTS;
             e.expired = i;
             if (plan.members[i].absent) ask(plan, party, e);

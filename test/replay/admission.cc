@@ -211,7 +211,7 @@ class Player {
     // Returns NULL, or why the record is refused. One without a pool is of all pools.
     const char *play(const Record &r) {
         bool named = r.object.size() == 2 && r.object[1] >= '0' && r.object[1] < '0' + POOLS;
-        if (named) return pools[r.object[1] - '0'].play(r);
+        if (named) return pools[static_cast<size_t>(r.object[1] - '0')].play(r);
         if (r.object != "*") return "there is no such pool";
         for (auto &pool : pools) {
             bool concerned = r.kind != "session-end" || pool.knows(r.who);

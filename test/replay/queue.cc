@@ -63,7 +63,7 @@ class Player {
     // Returns NULL, or why the record is refused. One without a lock is of all locks.
     const char *play(const Record &r) {
         bool named = r.object.size() == 2 && r.object[0] == 'l' && r.object[1] >= '0' && r.object[1] < '0' + LOCKS;
-        if (named) return locks[r.object[1] - '0'].play(r);
+        if (named) return locks[static_cast<size_t>(r.object[1] - '0')].play(r);
         if (r.object != "*") return "there is no such lock";
         for (auto &lock : locks) {
             bool concerned = r.kind != "session-end" || lock.knows(r.who);

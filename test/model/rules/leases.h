@@ -23,7 +23,7 @@ using queue::see;
 // They stand in one line with those of the queue.
 inline queue::Step in_line(const Step &s, Kind asked, unsigned subject) {
     queue::Step t = {};
-    t.kind = static_cast<queue::Kind>(queue::KINDS + asked);
+    t.kind = static_cast<queue::Kind>(static_cast<unsigned>(queue::KINDS) + asked);
     t.who = s.who;
     t.place = subject;
     t.answer = s.answer;
@@ -40,7 +40,7 @@ inline const char *take(World &w, const Step &s, Kind asked, unsigned subject) {
 }
 
 inline bool is_asked(const World &w, unsigned who, Kind kind, unsigned subject) {
-    return queue::is_asked(w.q, who, static_cast<queue::Kind>(queue::KINDS + kind), subject);
+    return queue::is_asked(w.q, who, static_cast<queue::Kind>(static_cast<unsigned>(queue::KINDS) + kind), subject);
 }
 
 inline void use_lease(World &w, unsigned l) {
