@@ -85,7 +85,9 @@ inline Record parse(std::string_view rest, size_t line) {
 // letters.
 class Reader {
   public:
-    Reader(const char *path, std::string_view objects) : in(path), letters(objects) {
+    Reader(const char *path, std::string_view objects) : letters(objects) {
+        in.rdbuf()->pubsetbuf(buffer, sizeof buffer);
+        in.open(path);
         while (std::getline(in, ahead) && !begins(ahead)) line++;
     }
     bool read(History *out) {
@@ -101,6 +103,7 @@ class Reader {
     }
 
   private:
+    char buffer[64 * 1024]; // as much as a pipe holds
     std::ifstream in;
     std::string_view letters;
     std::string ahead;

@@ -10,7 +10,7 @@
 #include "sim_commit.h"
 #include "steps.h"
 
-enum { COVERED_FROM = 2000 };
+enum { COVERED_FROM = 2000, STEPS_BUFFER_BYTES = 64 * 1024 };
 
 static const char usage[] =
     "usage: sim [--histories N] [--seed S] [--fresh F] [--jobs J] [--kazoo] [--old-servers] [--odd-answers]\n"
@@ -147,6 +147,7 @@ int main(int argc, char **argv) {
         perror(o.steps);
         return 2;
     }
+    if (file) setvbuf(file, NULL, _IOFBF, STEPS_BUFFER_BYTES); /* a pipe takes as much at a time */
     sim_steps_to(file);
     return o.trace || o.shrink ? run_one(&o) : run_many(&o);
 }
