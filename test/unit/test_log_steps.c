@@ -128,6 +128,24 @@ TEST(test_wait_and_loss) {
     find(m, find(m, holds, "check /lock/", " answer=lost"), "ends /lock", " token=");
 }
 
+/* A list that no line has room for ends with "...". */
+TEST(test_long_list) {
+    enum { LOCKS = 30 };
+    member *m = &members[0];
+    divvy_lock *locks[LOCKS];
+    divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
+    config.path = "/lock";
+    open_member(m, 1);
+    for (int i = 0; i < LOCKS; i++) {
+        assert_int_equal(divvy_lock_create(&locks[i], m->client, &config), 0);
+        assert_int_equal(divvy_lock_acquire_async(locks[i], -1, on_granted, m), 0);
+    }
+    run(1000);
+    const char *line = m->lines[find(m, 0, "children /lock answer=done names=", "...")];
+    assert_string_equal(line + strlen(line) - 3, "...");
+    for (int i = 0; i < LOCKS; i++) divvy_lock_destroy(locks[i]);
+}
+
 /* Without the option there is no such line. */
 TEST(test_off) {
     open_member(&members[0], 0);
