@@ -121,8 +121,9 @@ DIVVY_API void divvy_testing_config_init(divvy_testing_config *config, size_t si
 
 /**
  * Makes an ensemble; its servers are up and have a leader.
+ * @param config NULL: the defaults
  * @return 0, or
- *   DIVVY_EINVAL   a NULL pointer, or a field of the config that is out of range
+ *   DIVVY_EINVAL   `out` is NULL, or a field of the config that is out of range
  *   DIVVY_ENOMEM   an allocation failed
  *   DIVVY_ESYSTEM  the system refused a thread or a lock
  */
