@@ -143,13 +143,19 @@ static void rehearse(dv_errand *e, int64_t now) {
 
 /* ---- the data of nodes ---- */
 
+static void take_lack(dv_errand *e, int error, int64_t now) {
+    if (error == DIVVY_EACCES)
+        dv_errand_refuse(e, error, "a member of %s may not be read: %s", e->party_path, divvy_strerror(error));
+    retry(e, error, now);
+}
+
 static void on_facts(void *context, int error, int64_t now) {
     dv_errand *e = context;
     if (!e->ended) {
         e->has_facts = error == 0;
         if (error == 0) judge(e, now);
         else if (error == DIVVY_ENOENT || error == DIVVY_ECANCELED) again(e, now); /* The party is another by now. */
-        else retry(e, error, now);
+        else take_lack(e, error, now);
     }
     put_down(e);
 }
@@ -306,7 +312,7 @@ static void on_odd_read(void *owner, int error, int64_t now) {
     e->fetch = NULL;
     if (!e->ended) {
         if (e->result.error) end(e, e->result.error, now);
-        else if (error) retry(e, error, now);
+        else if (error) take_lack(e, error, now);
         else read_plan_of_members(e, now);
     }
     put_down(e);

@@ -17,7 +17,7 @@ static int refuse_one(int (*call)(place *p), unsigned skip) {
     place_open(&p, 2);
     assert_int_equal(divvy_testing_answer(p.pool.ensemble, p.client, NOAUTH, 0, skip, 1), 0);
     int error = call(&p);
-    if (error) assert_said(&p, "/pool");
+    if (error) assert_said(&p, "/pool/p"); /* the party or the plan */
     assert_int_equal(p.pool.plan_writes, error ? 0 : 1);
     settle(&p.pool);
     assert_at_rest(&p.pool);
@@ -36,7 +36,7 @@ static int refuse_each(int (*call)(place *p)) {
     return refused;
 }
 
-/* Where a request is refused that an operator's call cannot do without, the call says so, names the pool, and has
+/* Where a request is refused that an operator's call cannot do without, the call says so, names the node, and has
  * written no plan. Where it can, all is as if nothing had been. */
 TEST(test_refused) {
     int weight = refuse_each(set_weight), pins = refuse_each(pin);
