@@ -61,6 +61,9 @@
     X(partitioner, eager, true)       \
     X(partitioner, kazoo, true)       \
     X(pool, asked, true)              \
+    X(print, lines, true)             \
+    X(print, locks, true)             \
+    X(print, forecast, true)          \
     X(pure, assign, false)            \
     X(pure, note, false)              \
     X(pure, plan, false)              \

@@ -50,6 +50,51 @@ TEST(test_remarks) {
     assert_shortened("queue-worker-x0000 (not in the party)", 20, "queue...n the party)");
 }
 
+/* What looks like a remark and has no name before it, or no blank, is a part of the name. */
+TEST(test_no_remarks) {
+    assert_shortened("0123456789", 6, "0...89");
+    assert_shortened("abcdefghij+7", 8, "a...ij+7");
+    assert_shortened("abcdefghijk)", 8, "a...ijk)");
+    assert_shortened(" (abcdefghij)", 8, " ...hij)");
+    assert_shortened(" +77777777", 8, " ...7777");
+}
+
+/* A sentence is cut at its end, and never in a character. */
+TEST(test_clip) {
+    static const char *const expected[] = {"", ".", "..", "...", "a...", "a...", "a" WIDE "..."};
+    for (size_t columns = 0; columns < sizeof expected / sizeof *expected; columns++) {
+        char *got = dv_text_clip("a" WIDE_5, columns);
+        assert_string_equal(got, expected[columns]);
+        free(got);
+    }
+    char *whole = dv_text_clip("a" WIDE_5, 11);
+    assert_string_equal(whole, "a" WIDE_5);
+    free(whole);
+}
+
+/* Each block of wide characters begins and ends where it should. */
+TEST(test_wide_blocks) {
+    static const struct {
+        const char *first, *last;   /* of two columns */
+        const char *before, *after; /* of one */
+    } blocks[] = {
+        {"\xe1\x84\x80", "\xe1\x85\x9f", "\xe1\x83\xbf", "\xe1\x85\xa0"},                 /* U+1100 to U+115F */
+        {"\xe2\xba\x80", "\xea\x93\x8f", "\xe2\xb9\xbf", "\xea\x93\x90"},                 /* U+2E80 to U+A4CF */
+        {"\xea\xb0\x80", "\xed\x9e\xa3", "\xea\xaf\xbf", "\xed\x9e\xa4"},                 /* U+AC00 to U+D7A3 */
+        {"\xef\xa4\x80", "\xef\xab\xbf", "\xef\xa3\xbf", "\xef\xac\x80"},                 /* U+F900 to U+FAFF */
+        {"\xef\xb8\xb0", "\xef\xb9\xaf", "\xef\xb8\xaf", "\xef\xb9\xb0"},                 /* U+FE30 to U+FE6F */
+        {"\xef\xbc\x80", "\xef\xbd\xa0", "\xef\xbb\xbf", "\xef\xbd\xa1"},                 /* U+FF00 to U+FF60 */
+        {"\xf0\x9f\x8c\x80", "\xf0\x9f\xab\xbf", "\xf0\x9f\x8b\xbf", "\xf0\x9f\xac\x80"}, /* U+1F300 to U+1FAFF */
+        {"\xf0\xa0\x80\x80", "\xf0\xbf\xbf\xbd", "\xf0\x9e\xbf\xbd", "\xf4\x80\x80\x80"}, /* from U+20000 */
+    };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        assert_int_equal(dv_text_width(blocks[i].first), 2);
+        assert_int_equal(dv_text_width(blocks[i].last), 2);
+        assert_int_equal(dv_text_width(blocks[i].before), 1);
+        assert_int_equal(dv_text_width(blocks[i].after), 1);
+    }
+}
+
 static char *wrapped(const char *text, size_t used, size_t indent, size_t columns) {
     char *out = NULL;
     size_t bytes = 0;

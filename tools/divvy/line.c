@@ -181,12 +181,14 @@ static void print_time(FILE *to) {
     fprintf(to, "%s.%03ld  ", text, now.tv_nsec / 1000000);
 }
 
-/* Begins a line: the time and the member, where these are shown. */
-static void print_head(FILE *to, const dv_ledger *ledger) {
-    char *member = ledger->member ? dv_text_readable(ledger->member) : NULL;
+/* Begins a line: the time and the member, where these are shown. Returns false when an allocation fails. */
+static bool print_head(FILE *to, const dv_ledger *ledger) {
     if (ledger->timestamps) print_time(to);
-    if (member) fprintf(to, "%s  ", member);
+    if (!ledger->member) return true;
+    char *member = dv_text_readable(ledger->member);
+    bool printed = member && fprintf(to, "%s  ", member) > 0;
     free(member);
+    return printed;
 }
 
 /* Returns whether a member has ended in good order. Its state is kazoo's FAILURE, which people would misread. */
@@ -194,17 +196,22 @@ static bool has_finished(const dv_line *line) {
     return line->reason && strcmp(line->reason, "finished") == 0;
 }
 
+static bool print_reason(FILE *to, const dv_line *line) {
+    if (!line->reason || has_finished(line)) return true;
+    char *reason = dv_text_readable(line->reason);
+    bool printed = reason && fprintf(to, "  (%s)", reason) > 0;
+    free(reason);
+    return printed;
+}
+
 char *dv_line_readable(const dv_ledger *ledger, const dv_line *line) {
     char *text = NULL;
     size_t bytes = 0;
     FILE *to = open_memstream(&text, &bytes);
     if (!to) return NULL;
-    print_head(to, ledger);
+    bool complete = print_head(to, ledger);
     fprintf(to, "%-10s", has_finished(line) ? "FINISHED" : divvy_partition_state_name(ledger->state));
-    bool complete = print_changes(to, line) && print_owned(to, ledger);
-    char *reason = line->reason && !has_finished(line) ? dv_text_readable(line->reason) : NULL;
-    if (reason) fprintf(to, "  (%s)", reason);
-    free(reason);
+    complete = complete && print_changes(to, line) && print_owned(to, ledger) && print_reason(to, line);
     fprintf(to, "\n");
     complete = !ferror(to) && complete;
     if (fclose(to) != 0 || !complete) {
@@ -218,8 +225,9 @@ char *dv_line_child_readable(const dv_ledger *ledger, const dv_child_event *even
     char *text = NULL, *item = dv_text_readable(event->item);
     size_t bytes = 0;
     FILE *to = item ? open_memstream(&text, &bytes) : NULL;
+    bool complete = false;
     if (to) {
-        print_head(to, ledger);
+        complete = print_head(to, ledger);
         fprintf(to, "%-10s  %s", child_words[event->kind], item);
         if (event->token) fprintf(to, "  token %" PRId64, event->token);
         if (event->pid) fprintf(to, "  pid %d", (int)event->pid);
@@ -230,7 +238,7 @@ char *dv_line_child_readable(const dv_ledger *ledger, const dv_child_event *even
     }
     free(item);
     if (!to) return NULL;
-    bool complete = !ferror(to);
+    complete = complete && !ferror(to);
     if (fclose(to) == 0 && complete) return text;
     free(text);
     return NULL;

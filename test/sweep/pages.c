@@ -1,0 +1,222 @@
+/* The lines and pages that commands print of what they know: no more is read for them. SPDX-License-Identifier:
+ * Apache-2.0
+ *
+ * Whatever allocation fails, a text is made whole, as without a failure, or it is not made. A page or a line of the
+ * log may have "?" instead of a name, but never a line less. */
+#include "../../tools/divvy/forecast.h"
+#include "../../tools/divvy/line.h"
+#include "../../tools/divvy/line_log.h"
+#include "../../tools/divvy/locks_print.h"
+#include "command_world.h"
+#include "scenarios.h"
+
+enum { TRIES = 60 };
+
+static size_t lines_of(const char *text) {
+    size_t count = 0;
+    for (; (text = strchr(text, '\n')) != NULL; text++) count++;
+    return count;
+}
+
+static bool is_same(const char *whole, const char *text) {
+    bool lacks_words = *text != '{' && strchr(text, '?') && !strchr(whole, '?');
+    return lacks_words ? lines_of(whole) == lines_of(text) : strcmp(whole, text) == 0;
+}
+
+/* Compares with the text that is made when nothing fails; asks again while there is no memory. */
+#define SHOW(s, call)                                                                    \
+    do {                                                                                 \
+        sweep_allocations_pause(true);                                                   \
+        char *show_whole = (call), *show_text = NULL;                                    \
+        sweep_allocations_pause(false);                                                  \
+        for (int show_i = 0; show_i < TRIES && !show_text; show_i++) {                   \
+            show_text = (call);                                                          \
+            if (!show_text && !sweep_allocations_refused()) sweep_fail((s), #call);      \
+        }                                                                                \
+        if (!show_whole || !show_text) sweep_fail((s), "shows nothing: %s", #call);      \
+        if (!is_same(show_whole, show_text))                                             \
+            sweep_fail((s), "%s\nshows: %s\nand not: %s", #call, show_text, show_whole); \
+        sweep_free(show_whole);                                                          \
+        sweep_free(show_text);                                                           \
+    } while (0)
+
+static void begin(sweep *s) {
+    sweep_command_world(s);
+    sweep_begin(s);
+}
+
+static void end(sweep *s) {
+    sweep_allocations_disarm();
+    sweep_end(s);
+}
+
+/* ---- lines of members ---- */
+
+static void show_line(sweep *s, const dv_ledger *ledger, const dv_line *line) {
+    SHOW(s, dv_line_json(ledger, line));
+    SHOW(s, dv_line_readable(ledger, line));
+    SHOW(s, dv_line_log(ledger, line));
+}
+
+static void show_child(sweep *s, const dv_ledger *ledger, const dv_child_event *event) {
+    SHOW(s, dv_line_child_json(ledger, event));
+    SHOW(s, dv_line_child_readable(ledger, event));
+    SHOW(s, dv_line_child_log(event));
+}
+
+void sweep_print_lines(sweep *s) {
+    static const char *const names[] = {"a", "b\xff"};
+    const dv_names_view one = {names, 1}, two = {names, 2};
+    dv_owned owned[] = {{.name = (char[]){"a"}, .token = 7}, {.name = (char[]){"b\xff"}, .token = INT64_MAX}};
+    dv_ledger ledger = {.owned = owned, .owned_count = 2, .generation = 3, .member = "m\t0", .timestamps = true};
+    begin(s);
+    show_line(s, &ledger, &(dv_line){.event = "items", .gained = two, .lost = one, .revoked = one});
+    show_line(s, &ledger, &(dv_line){.event = "items", .leaving = one, .staying = one, .prepare = two});
+    ledger.state = DIVVY_FAILURE;
+    show_line(s, &ledger, &(dv_line){.event = "state", .reason = "the session\nis lost"});
+    show_line(s, &ledger, &(dv_line){.event = "state", .reason = "finished"});
+    ledger.timestamps = false;
+    ledger.member = NULL;
+    show_line(s, &ledger, &(dv_line){.event = "state"});
+    for (int kind = DV_CHILD_STARTED; kind <= DV_CHILD_FAILED; kind++) {
+        dv_child_event event = {.kind = (dv_child_kind)kind, .item = "b\xff", .restart_ms = -1};
+        show_child(s, &ledger, &event);
+        event.token = 7;
+        event.pid = 9;
+        event.restart_ms = 100;
+        event.reason = "it ran too long";
+        show_child(s, &ledger, &event);
+    }
+    end(s);
+}
+
+/* ---- locks and semaphores ---- */
+
+static void show_rows(sweep *s, const dv_locks *locks, const char *template, const dv_format_kind *kinds) {
+    dv_format *parsed = NULL;
+    sweep_allocations_pause(true);
+    SWEEP_CHECK(s, dv_format_parse(&parsed, "locks", template, kinds) == 0);
+    sweep_allocations_pause(false);
+    SHOW(s, dv_locks_format(locks, parsed));
+    dv_format_free(parsed);
+}
+
+void sweep_print_locks(sweep *s) {
+    dv_record record = {.identifier = (char[]){"ann@host"}, .host = (char[]){"host"}, .time = (char[]){""}, .count = 3};
+    dv_place places[] = {
+        {.node = (char[]){"n1"},
+         .holds = true,
+         .there = true,
+         .understood = true,
+         .record = record,
+         .session = 5,
+         .token = 7,
+         .slots = {.count = 3, .run_count = 2, .runs = {{0, 1}, {4, 2}}}},
+        {.node = (char[]){"n2"}, .holds = true, .there = true},
+        {.node = (char[]){"n3"}, .in_queue = true, .shared = true, .there = true, .session = 6},
+    };
+    dv_lock_entry entries[] = {
+        {.name = (char[]){"a\xff"},
+         .node = (char[]){"a\xff"},
+         .there = true,
+         .places = places,
+         .place_count = 3,
+         .held = 2,
+         .waiting = 1},
+        {.name = (char[]){"b"},
+         .node = (char[]){"b"},
+         .is_semaphore = true,
+         .there = true,
+         .limit = 9,
+         .limit_state = DV_LIMIT_SET,
+         .places = places,
+         .place_count = 3,
+         .held = 4,
+         .waiting = 1},
+        {.name = (char[]){"c"},
+         .node = (char[]){"c"},
+         .is_semaphore = true,
+         .there = true,
+         .limit_state = DV_LIMIT_BAD},
+        {.name = (char[]){"d"},
+         .node = (char[]){"d"},
+         .is_semaphore = true,
+         .there = true,
+         .limit_state = DV_LIMIT_UNSET,
+         .held = 1},
+        {.name = (char[]){"e"}, .node = (char[]){"e"}},
+    };
+    dv_locks locks = {.root = "/divvy", .entries = entries, .entry_count = 5, .read_at_ms = 1000};
+    begin(s);
+    for (int named = 0; named < 2; named++) {
+        locks.name = named ? "b" : NULL;
+        SHOW(s, dv_locks_print(&locks));
+        SHOW(s, dv_locks_json(&locks));
+        if (named) show_rows(s, &locks, "{state} {identifier} {host}", dv_lock_formats);
+        else show_rows(s, &locks, "{name} {limit} {held}", dv_locks_formats);
+    }
+    locks.name = NULL;
+    locks.entry_count = 0;
+    SHOW(s, dv_locks_print(&locks));
+    SHOW(s, dv_locks_json(&locks));
+    end(s);
+}
+
+/* ---- forecasts ---- */
+
+static char *keep(const char *text) {
+    sweep_allocations_pause(true);
+    char *copy = sweep_strdup(text);
+    sweep_allocations_pause(false);
+    return copy;
+}
+
+static void fill(dv_forecast *f) {
+    static const char *const names[] = {"m0", "m1", "m2", "m3"};
+    for (size_t m = 0; m < f->member_count; m++) {
+        dv_forecast_member *own = &f->members[m];
+        own->name = keep(names[m]);
+        own->key = keep(names[m]);
+        own->zone = keep("z");
+        own->weight_before = m == 2 ? 0 : 1000;
+        own->weight_after = m == 0 ? 0 : 1000;
+        own->leaves = m == 0;
+        own->absent = m == 1;
+        own->joins = m == 2;
+    }
+    for (size_t i = 0; i < f->item_count; i++) {
+        f->before[i] = i == 4 ? UINT32_MAX : (uint32_t)(i % 2);
+        f->after[i] = i == 5 ? UINT32_MAX : (uint32_t)(i % 3 + 1);
+    }
+}
+
+void sweep_print_forecast(sweep *s) {
+    static const char *const items[] = {"a", "b/c", "d", "e", "f", "g\xff"};
+    begin(s);
+    for (int with = 0; with < 4; with++) {
+        dv_forecast f = {.assign = NULL};
+        int error = DIVVY_ENOMEM;
+        for (int i = 0; i < TRIES && error; i++) {
+            dv_forecast_free(&f);
+            f = (dv_forecast){.assign = NULL};
+            error = dv_forecast_init(&f, 4, items, 6);
+            if (error) SWEEP_CHECK(s, sweep_excuses(s, error));
+        }
+        SWEEP_CHECK(s, !error);
+        fill(&f);
+        f.assign = "sticky";
+        f.path = with & 1 ? "/pool/p\xff" : NULL;
+        f.unsettled = with & 1;
+        f.has_loads = f.is_ruled = with & 2;
+        f.max_moves = with == 3 ? 2 : 0;
+        f.rounds = 3;
+        f.unowned = with & 2 ? 1 : 0;
+        f.unowned_why = with & 2 ? keep("all members are at their cap") : NULL;
+        error = dv_forecast_count(&f);
+        SWEEP_CHECK(s, error == 0 || sweep_excuses(s, error));
+        SHOW(s, dv_forecast_print(&f, with & 1));
+        SHOW(s, dv_forecast_json(&f, with & 1));
+        dv_forecast_free(&f);
+    }
+    end(s);
+}
