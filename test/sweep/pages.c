@@ -4,9 +4,14 @@
  * Whatever allocation fails, a text is made whole, as without a failure, or it is not made. A page or a line of the
  * log may have "?" instead of a name, but never a line less. */
 #include "../../tools/divvy/forecast.h"
+#include "../../tools/divvy/history_json.h"
 #include "../../tools/divvy/line.h"
 #include "../../tools/divvy/line_log.h"
 #include "../../tools/divvy/locks_print.h"
+#include "../../tools/divvy/table.h"
+#ifdef SWEEP_PAGE
+#include "../../tools/divvy/serve_rows.h"
+#endif
 #include "command_world.h"
 #include "scenarios.h"
 
@@ -220,3 +225,145 @@ void sweep_print_forecast(sweep *s) {
     }
     end(s);
 }
+
+/* ---- a table and the one before ---- */
+
+/* A failed comparison leaves nothing to show. */
+static char *compare(const dv_column *columns, const char *const (*before)[2], const char *const (*after)[2]) {
+    dv_table *old = dv_table_new(columns, 2), *new = dv_table_new(columns, 2);
+    char *text = NULL;
+    size_t bytes = 0;
+    bool good = old && new;
+    for (size_t i = 0; good && i < 3; i++)
+        good = dv_table_add(old, before[i][0], before[i]) == 0 && dv_table_add(new, after[i][0], after[i]) == 0;
+    good = good && dv_table_compare(new, old) == 0;
+    FILE *to = good ? open_memstream(&text, &bytes) : NULL;
+    if (to) dv_table_print(new, true, to);
+    if (to) fclose(to);
+    dv_table_free(old);
+    dv_table_free(new);
+    return text;
+}
+
+void sweep_print_changes(sweep *s) {
+    static const dv_column columns[] = {{"ITEM", false, false}, {"OWNER", false, false}};
+    static const char *const before[3][2] = {{"a", "m0"}, {"b", "m0"}, {"c", "m1"}};
+    static const char *const after[3][2] = {{"a", "m0"}, {"b", "m1"}, {"d", "m1"}};
+    begin(s);
+    SHOW(s, compare(columns, before, after));
+    end(s);
+}
+
+/* ---- histories ---- */
+
+static char *history(const dv_pool_history *h) {
+    cJSON *json = dv_history_json(h);
+    return dv_json_line(json, json != NULL);
+}
+
+/* Generations that nobody wrote down, a member that died, and a plan that is not in the history yet. */
+void sweep_print_history(sweep *s) {
+    static dv_pool_history h;
+    dv_plan plan = {.header = {.generation = 9}};
+    dv_pool_plan pool = {.memory = {.plan = &plan, .standing = DV_PLAN_GOOD}};
+    h = (dv_pool_history){.path = "/pool/p\xff", .plan = &pool, .found = true, .read_at_ms = 5000, .took_ms = -1};
+    h.told.count = 2;
+    h.told.changes[0] = (dv_plan_change){.generation = 2, .reason = "join", .took_ms = -1};
+    h.told.changes[0].joined = (dv_plan_named){.count = 2, .named = 1, .names = {"m1"}};
+    h.told.changes[1] = (dv_plan_change){.generation = 5, .reason = "loss", .at_ms = 3000, .took_ms = 7, .moved = 3};
+    h.told.changes[1].left = (dv_plan_named){.count = 1, .named = 1, .names = {"m1"}};
+    strcpy(h.told.changes[1].told, "pin a m0");
+    h.deaths = (dv_plan_deaths){.count = 1, .deaths = {{.name = "m1", .session = 5, .at_ms = 2900, .seen_ms = 40}}};
+    begin(s);
+    SHOW(s, history(&h));
+    h.planned_ms = 4000;
+    h.under_way = true;
+    SHOW(s, history(&h));
+    plan.header.generation = 5;
+    h.ends_with_it = true;
+    h.under_way = false;
+    SHOW(s, history(&h));
+    end(s);
+}
+
+/* ---- rows of the page ---- */
+
+#ifdef SWEEP_PAGE
+
+typedef struct {
+    dv_serve_member members[2];
+    dv_serve_item items[3];
+    dv_lock_entry locks[2];
+} page;
+
+static bool put_rows(cJSON *rows, const page *p) {
+    static const dv_serve_event moved = {.number = 1, .ms = 9, .what = "a", .from = "m0", .to = "m1"};
+    static const dv_serve_event came = {.number = 2, .ms = 9, .what = "m1"};
+    bool good = dv_serve_row_event(rows, &moved) && dv_serve_row_event(rows, &came);
+    for (size_t i = 0; good && i < 3; i++) good = dv_serve_row_item(rows, &p->items[i]);
+    for (size_t m = 0; good && m < 2; m++) good = dv_serve_row_member(rows, &p->members[m]);
+    for (size_t i = 0; good && i < 2; i++) good = dv_serve_row_lock(rows, &p->locks[i]);
+    return good && dv_serve_row_sample(rows, &(dv_serve_sample){.ms = 9, .items = 3, .members = 2}) &&
+           dv_serve_row_past(rows, &(dv_serve_past_item){.name = "a", .owner = "m0", .since_ms = 9}) &&
+           dv_serve_row_past(rows, &(dv_serve_past_item){.name = "b"}) &&
+           dv_serve_row_holdup(
+               rows,
+               &(dv_serve_holdup){.holder = "m0", .waiter = "m1", .items = 2, .first = &p->items[0], .since_ms = 9});
+}
+
+static char *rows(const page *p) {
+    cJSON *array = cJSON_CreateArray();
+    return dv_json_line(array, array && put_rows(array, p));
+}
+
+void sweep_print_rows(sweep *s) {
+    dv_record record = {.identifier = (char[]){"ann"}, .host = (char[]){"h"}, .time = (char[]){""}};
+    dv_place places[8] = {{.holds = true, .there = true, .made_ms = 7}, {.holds = true}, {.there = true}};
+    for (size_t i = 3; i < 8; i++)
+        places[i] = (dv_place){.holds = true, .there = true, .understood = true, .record = record, .session = 5};
+    page p = {
+        .members =
+            {{.node = (char[]){"n0"}, .identifier = (char[]){"m0"}, .state = "working", .share = -1, .kazoo = true},
+             {.node = (char[]){"n1"},
+              .identifier = (char[]){"m1"},
+              .state = "working",
+              .live = true,
+              .host = (char[]){"h"},
+              .pid = 4,
+              .in_plan = true,
+              .share = 0.5,
+              .tags = (char[]){"ssd"},
+              .cap = 3}},
+        .locks = {{.name = (char[]){"x"}, .places = places, .place_count = 3, .held = 2},
+                  {.name = (char[]){"y"},
+                   .is_semaphore = true,
+                   .limit_state = DV_LIMIT_SET,
+                   .limit = 9,
+                   .places = places,
+                   .place_count = 8}},
+    };
+    p.items[0] = (dv_serve_item){.name = (char[]){"a"},
+                                 .owner = &p.members[0],
+                                 .next = &p.members[1],
+                                 .held = true,
+                                 .token = 7,
+                                 .since_ms = 9,
+                                 .seen = true,
+                                 .waiting = 1};
+    p.items[1] = (dv_serve_item){.name = (char[]){"b\xff"},
+                                 .next = &p.members[1],
+                                 .rule = "cap",
+                                 .why = (char[]){"all members are at their cap"}};
+    p.items[2] = (dv_serve_item){.name = (char[]){"c"}, .owner = &p.members[1], .next = &p.members[1]};
+    begin(s);
+    SHOW(s, rows(&p));
+    end(s);
+}
+
+#else
+
+void sweep_print_rows(sweep *s) {
+    (void)s;
+}
+
+#endif

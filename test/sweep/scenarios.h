@@ -64,6 +64,9 @@
     X(print, lines, true)             \
     X(print, locks, true)             \
     X(print, forecast, true)          \
+    X(print, changes, true)           \
+    X(print, history, true)           \
+    X(print, rows, true)              \
     X(pure, assign, false)            \
     X(pure, note, false)              \
     X(pure, plan, false)              \
