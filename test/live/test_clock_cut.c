@@ -6,7 +6,7 @@
  * Shows what real servers do that are parted from one another: reads that are old, and when the node goes. */
 #include "test_clock.h"
 
-enum { TICK_MS = 50, SYNC_TICKS = 100, TIMEOUT_MS = 2000, STALE_MS = 300 };
+enum { TICK_MS = 50, SYNC_TICKS = 300, TIMEOUT_MS = 2000, STALE_MS = 300 };
 
 #include "quorum_fixture.h"
 

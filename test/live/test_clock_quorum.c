@@ -11,6 +11,7 @@
 #include "lib/test.h"
 
 enum { TICK_MS = 100, SYNC_TICKS = 40, PATIENCE_MS = 40000 };
+enum { BEARS_MS = (SYNC_TICKS - 5) * TICK_MS }; /* so long a follower serves without its leader, at least */
 
 #include "quorum_fixture.h"
 
@@ -55,16 +56,19 @@ static void check_parted(int follower_to_leader, int leader_to_follower) {
     dv_test_zk *outside = dv_test_zk_open(dv_test_server_address(server, other_than(first, cut)));
     check_writes(inside);
     check_writes(outside);
+    int64_t since_ms = dv_test_now_ms();
     if (follower_to_leader) dv_test_quorum_hold(quorum, cut, first);
     if (leader_to_follower) dv_test_quorum_hold(quorum, first, cut);
     atomic_int result;
     write_to(inside, &result);
-    for (int i = 0; i < 5; i++) { /* for a fifth of the time that the server bears it */
-        assert_true(reads(reader));
+    for (int i = 0; i < 5; i++) { /* for a fifth of that time; a machine that is slower has seen less */
+        bool answers = reads(reader);
+        assert_true(answers || dv_test_now_ms() - since_ms > BEARS_MS);
         check_writes(outside);
         dv_test_sleep_ms(SYNC_TICKS * TICK_MS / 25);
     }
-    assert_int_equal(atomic_load(&result), 1);
+    int outcome = atomic_load(&result);
+    assert_true(outcome == 1 || dv_test_now_ms() - since_ms > BEARS_MS);
     dv_test_quorum_heal(quorum);
     assert_true(DV_WAIT(atomic_load(&result) <= 0, PATIENCE_MS));
     dv_test_zk_close(inside);
