@@ -3,6 +3,9 @@
  *
  * Whatever allocation fails, a text is made whole, as without a failure, or it is not made. A page or a line of the
  * log may have "?" instead of a name, but never a line less. */
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "../../tools/divvy/forecast.h"
 #include "../../tools/divvy/history_json.h"
 #include "../../tools/divvy/line.h"
@@ -92,6 +95,25 @@ void sweep_print_lines(sweep *s) {
         event.reason = "it ran too long";
         show_child(s, &ledger, &event);
     }
+    end(s);
+}
+
+/* What cannot be remembered or said is noted, so that the member ends; else all of it is. */
+void sweep_print_ledger(sweep *s) {
+    static const char *const names[] = {"c", "a", "b"};
+    static const int64_t tokens[] = {7, 8, 9};
+    dv_output output = {.instead_fd = memfd_create("lines", MFD_CLOEXEC), .stop_fd = -1};
+    dv_ledger ledger;
+    SWEEP_CHECK(s, output.instead_fd > 0);
+    dv_ledger_init(&ledger, &output);
+    begin(s);
+    dv_ledger_items(&ledger, &(divvy_items_event){.gained = names, .gained_tokens = tokens, .gained_count = 3});
+    SWEEP_CHECK(s, ledger.out_of_memory || (ledger.owned_count == 3 && dv_ledger_find(&ledger, "b")->token == 9));
+    dv_ledger_revoke_all(&ledger);
+    SWEEP_CHECK(s, ledger.out_of_memory || ledger.owned_count == 0);
+    SWEEP_CHECK(s, ledger.out_of_memory == (sweep_allocations_refused() > 0));
+    dv_ledger_free(&ledger);
+    close(output.instead_fd);
     end(s);
 }
 

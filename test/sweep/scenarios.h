@@ -62,6 +62,7 @@
     X(partitioner, kazoo, true)       \
     X(pool, asked, true)              \
     X(print, lines, true)             \
+    X(print, ledger, true)            \
     X(print, locks, true)             \
     X(print, forecast, true)          \
     X(print, changes, true)           \

@@ -233,6 +233,24 @@ TEST(test_tags_and_caps) {
     clear(&p);
 }
 
+/* An item that a member may have, or that waits for one with a weight, is not kept from it by a rule. */
+TEST(test_no_rule_is_why) {
+    pool p;
+    set_pool(&p);
+    disown(&p, 4);
+    wish(&p, DV_WISH_NEED, "i0", "ssd", "", "");
+    says(&p, "i4", NULL, "");
+    for (size_t m = 0; m < MEMBERS; m++) plan_of(&p)->members[m].weight = 0;
+    says(&p, "i4", NULL, "");
+    plan_of(&p)->members[1].weight = 1000;
+    give_tags(&p, 1, "gpu,ssd", 0);
+    wish(&p, DV_WISH_NEED, "i4", "ssd", "", "");
+    says(&p, "i4", NULL, "");
+    give_tags(&p, 1, "ssd2,ss", 0); /* Neither is the tag. */
+    says(&p, "i4", "tag", "no member has the tag ssd");
+    clear(&p);
+}
+
 /* The command that undoes a need has the name that the need has: the item's own, else the longest prefix. */
 TEST(test_undo_a_need) {
     pool p;

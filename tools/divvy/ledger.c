@@ -60,7 +60,10 @@ static bool reserve(dv_ledger *ledger, size_t count) {
 static void put_in(dv_ledger *ledger, const char *const *names, const int64_t *tokens, size_t count) {
     if (count == 0) return;
     size_t sorted = ledger->owned_count;
-    if (!reserve(ledger, sorted + count)) ledger->out_of_memory = true;
+    if (!reserve(ledger, sorted + count)) {
+        ledger->out_of_memory = true;
+        return;
+    }
     for (size_t i = 0; i < count && !ledger->out_of_memory; i++) {
         dv_owned *owned = find(ledger, names[i], sorted);
         if (owned) {
