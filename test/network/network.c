@@ -58,7 +58,7 @@ struct world {
 };
 
 static const char *upstream;
-static char items_text[ITEMS][8];
+static char items_text[ITEMS][12];
 static const char *items[ITEMS];
 
 /* ---- the pool ---- */
