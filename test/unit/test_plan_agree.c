@@ -222,7 +222,7 @@ TEST(test_asks) {
     world_end(&w);
 }
 
-/* A writer has something to do for the configuration once all live members share another one, and not before. */
+/* A writer takes a new configuration into the plan once all live members have it, and not before. */
 TEST(test_differs) {
     begin(3);
     dv_plan_node nodes[NODES_MAX];

@@ -262,7 +262,7 @@ inline const char *revoke(World &w, uint8_t who) {
     return nullptr;
 }
 
-// Where the next owner's note has gone, the item may also wait for a plan that names another one (T4).
+// T4: where the next owner's note has gone, the item may wait until a newer plan names another owner.
 inline const char *release(World &w, uint8_t who, bool waits) {
     Member &m = w.members[who];
     if (!m.lives || m.stage != REVOKED || m.request) return "nothing is revoked";

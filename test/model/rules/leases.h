@@ -263,7 +263,7 @@ inline const char *take_get(World &w, const Step &s) {
     if (s.answer == NO_NODE) w.known[s.who] = 0;
     if (s.answer != DONE) return nullptr;
     if (const char *why = is_shown(w, s)) return why;
-    if (w.limit[s.write] != s.limit) return "E3: the limit was another one";
+    if (w.limit[s.write] != s.limit) return "E3: this write asked for another limit";
     see(w.q, s.who, w.written[s.write]);
     w.known[s.who] = static_cast<uint16_t>(s.write + 1);
     return nullptr;
