@@ -260,7 +260,7 @@ static void open_logs(chaos *c) {
     if (c->log_fd < 0) dv_test_die("%s: %s", path, strerror(errno));
     c->sync_ticks = chaos_random(c, 4) ? CHAOS_SYNC_TICKS_LONG : CHAOS_SYNC_TICKS;
     chaos_note(c, "T %d %d %d", CHAOS_SESSION_MS, CHAOS_TICK_MS, c->sync_ticks);
-    chaos_faketime_set(c, "+0");
+    chaos_wall_clock_set(c, 0);
 }
 
 static void start(chaos *c) {
@@ -416,7 +416,7 @@ int main(int argc, char **argv) {
         bool has_mounts = c.has_mounts;
         memset(&c, 0, sizeof c);
         c.has_mounts = has_mounts;
-        c.has_faketime = access("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1", R_OK) == 0;
+        c.has_wall_clock = access(CHAOS_WALL_CLOCK, R_OK) == 0;
         c.mutant = run.mutant;
         c.random = random += 0x9E3779B97F4A7C15ULL;
         run.rounds++;

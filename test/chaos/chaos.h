@@ -32,7 +32,7 @@ enum {
     CHAOS_TICK_MS = 200,
     CHAOS_SYNC_TICKS = 10,      /* shorter than a session, or */
     CHAOS_SYNC_TICKS_LONG = 25, /* longer: a follower that was cut off serves sessions that have expired */
-    CHAOS_FAKED_MEMBER = 1,     /* runs under libfaketime */
+    CHAOS_JUMPING_MEMBER = 1,   /* has a wall clock that jumps */
     CHAOS_PATH_BYTES = 512,
 };
 
@@ -50,7 +50,7 @@ typedef struct {
     char dir[CHAOS_PATH_BYTES / 2]; /* of all logs */
     int log_fd;
     uint64_t random;
-    bool has_faketime, has_mounts;
+    bool has_wall_clock, has_mounts;
     bool certificate_is_next; /* over TLS: the members' certificate is not the first one */
     int sync_ticks;
     const char *mutant;      /* the bug that members have, or NULL */
@@ -83,7 +83,8 @@ void chaos_member_kill(chaos *c, int member);
 void chaos_member_end(chaos *c, int member);
 /* Notes which have ended by themselves, and starts them again. */
 void chaos_members_watch(chaos *c);
-void chaos_faketime_set(chaos *c, const char *offset);
+/* Sets the wall clock of CHAOS_JUMPING_MEMBER off the true time. */
+void chaos_wall_clock_set(const chaos *c, int64_t offset_s);
 
 /* ---- certificates.c ---- */
 

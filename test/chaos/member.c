@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,13 +24,13 @@ static atomic_uint_fast64_t random_state;
 
 int64_t chaos_now_ms(void) {
     struct timespec now;
-    syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
+    clock_gettime(CLOCK_BOOTTIME, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 void chaos_sleep_ms(int ms) {
     struct timespec pause = {ms / 1000, (long)(ms % 1000) * 1000000};
-    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, NULL);
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
 void chaos_log(const char *format, ...) {

@@ -14,29 +14,27 @@
 #include "divvy/divvy.h"
 #include "lib/expire.h"
 
-#define FAKETIME_LIBRARY "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
-
 enum { END_MS = 20000, LIMITED_FDS = 5, LOG_TAIL_BYTES = 8192 };
 
 /* ---- processes ---- */
 
-static void fake_time(const chaos *c) {
-    char file[CHAOS_PATH_BYTES];
-    snprintf(file, sizeof file, "%s/faketime", c->dir);
-    setenv("LD_PRELOAD", FAKETIME_LIBRARY, 1);
-    setenv("FAKETIME_TIMESTAMP_FILE", file, 1);
-    setenv("FAKETIME_CACHE_DURATION", "1", 1); /* To read the file each time would be most of what the process does. */
-    /* Only the wall clock jumps: CLOCK_BOOTTIME never does, but forward. */
-    setenv("DONT_FAKE_MONOTONIC", "1", 1);
-    setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1);
+/* Puts the name of the file that says how wrong the one member's wall clock is. */
+static void name_clock(const chaos *c, char *file) {
+    snprintf(file, CHAOS_PATH_BYTES, "%s/wall_clock", c->dir);
 }
 
-void chaos_faketime_set(chaos *c, const char *offset) {
-    char file[CHAOS_PATH_BYTES], fresh[CHAOS_PATH_BYTES];
-    snprintf(file, sizeof file, "%s/faketime", c->dir);
-    snprintf(fresh, sizeof fresh, "%s/faketime.new", c->dir);
-    FILE *out = fopen(fresh, "we");
-    if (!out || fprintf(out, "%s\n", offset) < 0 || fclose(out) || rename(fresh, file))
+static void make_clock_wrong(const chaos *c) {
+    char file[CHAOS_PATH_BYTES];
+    name_clock(c, file);
+    setenv("LD_PRELOAD", CHAOS_WALL_CLOCK, 1);
+    setenv("DIVVY_TEST_WALL_CLOCK", file, 1);
+}
+
+void chaos_wall_clock_set(const chaos *c, int64_t offset_s) {
+    char file[CHAOS_PATH_BYTES];
+    name_clock(c, file);
+    int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || pwrite(fd, &offset_s, sizeof offset_s, 0) != sizeof offset_s || close(fd))
         dv_test_die("%s: %s", file, strerror(errno));
 }
 
@@ -61,7 +59,7 @@ __attribute__((noreturn)) static void exec_member(const chaos *c, int member, co
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setenv("MALLOC_ARENA_MAX", "1", 1); /* So that a limit of the address space is felt. */
-    if (member == CHAOS_FAKED_MEMBER && c->has_faketime) fake_time(c);
+    if (member == CHAOS_JUMPING_MEMBER && c->has_wall_clock) make_clock_wrong(c);
     if (c->mutant) setenv("CHAOS_MUTANT", c->mutant, 1);
     execl(c->mutant ? CHAOS_MEMBER_PROGRAM "_mutants" : CHAOS_MEMBER_PROGRAM, "chaos_member", hosts, name, log, session,
           tick, seed, modes[member], losses[member], preparing[member], (char *)NULL);
@@ -222,19 +220,19 @@ static void end_memory_limit(chaos *c, chaos_fault *fault) {
     set_limit(c, fault->target, RLIMIT_AS, RLIM_INFINITY);
 }
 
-static bool has_faketime(const chaos *c) {
-    return c->has_faketime;
+static bool has_wall_clock(const chaos *c) {
+    return c->has_wall_clock;
 }
 
 static void begin_clock_jump(chaos *c, chaos_fault *fault) {
-    static const char *const offsets[] = {"+3600", "-3600", "+2", "-2", "+86400", "-40"};
-    fault->target = CHAOS_FAKED_MEMBER;
-    chaos_faketime_set(c, offsets[chaos_random(c, (int)(sizeof offsets / sizeof *offsets))]);
+    static const int offsets_s[] = {3600, -3600, 2, -2, 86400, -40};
+    fault->target = CHAOS_JUMPING_MEMBER;
+    chaos_wall_clock_set(c, offsets_s[chaos_random(c, (int)(sizeof offsets_s / sizeof *offsets_s))]);
 }
 
 static void end_clock_jump(chaos *c, chaos_fault *fault) {
     (void)fault;
-    chaos_faketime_set(c, "+0");
+    chaos_wall_clock_set(c, 0);
 }
 
 /* Returns the session that the member wrote of last; 0 when there is none yet. */
@@ -273,7 +271,7 @@ const chaos_kind chaos_member_kinds[] = {
      false, NULL},
     {"member_fd_limit", CHAOS_OF_MEMBERS, 500, 2 * CHAOS_SESSION_MS, begin_fd_limit, end_fd_limit, false, NULL},
     {"member_memory_limit", CHAOS_OF_MEMBERS, 500, CHAOS_SESSION_MS, begin_memory_limit, end_memory_limit, false, NULL},
-    {"member_clock_jump", CHAOS_OF_MEMBERS, 1500, 5000, begin_clock_jump, end_clock_jump, false, has_faketime},
+    {"member_clock_jump", CHAOS_OF_MEMBERS, 1500, 5000, begin_clock_jump, end_clock_jump, false, has_wall_clock},
     {"session_expired", CHAOS_OF_MEMBERS, 10, 1000, begin_expire, end_expire, true, NULL},
     {0},
 };

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 
-readonly REGISTRY=${1:?usage: example_registry.sh REGISTRY}
+readonly REGISTRY=${1:?usage: example_registry.sh REGISTRY WALL_CLOCK} WALL_CLOCK=${2:?}
 readonly LOCAL=$(dirname -- "${BASH_SOURCE[0]}")/../../tools/zookeeper-local
 
 fail() {
@@ -12,14 +12,16 @@ fail() {
     exit 1
 }
 
-# Wall clocks only: the sessions' clock is no clock of the day. Called in subshells, which become the program.
+# by_clock SECONDS WORD...: by a wall clock that is off by +3600 or -3600 seconds. Called in subshells, which become the
+# program.
+by_clock() {
+    exec env LD_PRELOAD="$WALL_CLOCK" DIVVY_TEST_WALL_CLOCK="$FILE$1" "${@:2}"
+}
 ahead() {
-    exec env FAKETIME=+1h FAKETIME_DONT_FAKE_MONOTONIC=1 LD_PRELOAD="$FAKETIME_LIBRARY" \
-        "$REGISTRY" "$DIVVY_CONNECT" "$@"
+    by_clock +3600 "$REGISTRY" "$DIVVY_CONNECT" "$@"
 }
 behind() {
-    exec env FAKETIME=-1h FAKETIME_DONT_FAKE_MONOTONIC=1 LD_PRELOAD="$FAKETIME_LIBRARY" \
-        "$REGISTRY" "$DIVVY_CONNECT" "$@"
+    by_clock -3600 "$REGISTRY" "$DIVVY_CONNECT" "$@"
 }
 
 # until_in FILE TEXT: it is printed there, within a time that a busy machine keeps.
@@ -31,15 +33,14 @@ until_in() {
     fail "\"$2\" is not in what $1 has: $(cat "$1")"
 }
 
-FAKETIME_LIBRARY=$(dpkg -L libfaketime 2>/dev/null | grep 'libfaketimeMT\.so\.1$') ||
-    fail "libfaketime is not installed"
-[[ $(env FAKETIME=+1h LD_PRELOAD="$FAKETIME_LIBRARY" date +%s) -gt $(($(date +%s) + 3000)) ]] ||
-    fail "no clock is wrong"
-
 eval "$("$LOCAL" start --parent $$)"
 export DIVVY_ENSEMBLE_TICK_MS
 readonly FILE=$ZOOKEEPER_LOCAL_DIR/out
 trap '"$LOCAL" stop "$ZOOKEEPER_LOCAL_DIR"' EXIT
+for seconds in +3600 -3600; do
+    python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack("q", int(sys.argv[1])))' "$seconds" >"$FILE$seconds"
+done
+(($(by_clock +3600 date +%s) > $(date +%s) + 3000)) || fail "no clock is wrong"
 
 [[ $(ahead find resizer) == nobody ]] || fail "somebody is found where nobody is"
 ahead work resizer 600 >"$FILE.a" &

@@ -126,9 +126,9 @@ CLOCKS = "import time; print(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME
 
 def check_wall_clock(folder):
     library, offset = folder / "wall_clock.so", folder / "offset"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, ROOT / "holders" / "wall_clock.c"], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, ROOT / "preload" / "wall_clock.c"], check=True)
     offset.write_bytes((-3600).to_bytes(8, sys.byteorder, signed=True))
-    environment = dict(os.environ, LD_PRELOAD=str(library), HOLDERS_WALL_CLOCK=str(offset))
+    environment = dict(os.environ, LD_PRELOAD=str(library), DIVVY_TEST_WALL_CLOCK=str(offset))
     before = [time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), time.monotonic()]
     output = subprocess.run([sys.executable, "-c", CLOCKS], check=True, stdout=subprocess.PIPE, text=True,
                             env=environment).stdout

@@ -1,9 +1,9 @@
 /*
- * A wall clock that jumps, for test/holders/run. SPDX-License-Identifier: Apache-2.0
+ * A wall clock that jumps. SPDX-License-Identifier: Apache-2.0
  *
- * Loaded before the C library, it adds the int64_t in the file HOLDERS_WALL_CLOCK, in seconds, to the wall clock of its
- * process, and to no other clock. The file is mapped, so a change counts at once. Not libfaketime: where that leaves
- * monotonic clocks alone, Python's sleep fails with EINVAL.
+ * Loaded before the C library, it adds the int64_t in the file DIVVY_TEST_WALL_CLOCK, in seconds, to the wall clock of
+ * its process, and to no other clock. The file is mapped, so a change counts at once. Not libfaketime: where that
+ * leaves monotonic clocks alone, each timed wait on a condition ends at once, and Python's sleep fails with EINVAL.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 static const volatile int64_t *offset_s;
 
 __attribute__((constructor)) static void map_offset(void) {
-    const char *name = getenv("HOLDERS_WALL_CLOCK");
+    const char *name = getenv("DIVVY_TEST_WALL_CLOCK");
     int fd = name ? open(name, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0) abort(); /* Without it nothing would jump, and nobody would know. */
     void *map = mmap(NULL, sizeof *offset_s, PROT_READ, MAP_SHARED, fd, 0);
