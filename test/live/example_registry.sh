@@ -38,7 +38,8 @@ export DIVVY_ENSEMBLE_TICK_MS
 readonly FILE=$ZOOKEEPER_LOCAL_DIR/out
 trap '"$LOCAL" stop "$ZOOKEEPER_LOCAL_DIR"' EXIT
 for seconds in +3600 -3600; do
-    python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack("q", int(sys.argv[1])))' "$seconds" >"$FILE$seconds"
+    python3 -c 'import struct, sys; open(sys.argv[1], "wb").write(struct.pack("q", int(sys.argv[2])))' \
+        "$FILE$seconds" "$seconds"
 done
 (($(by_clock +3600 date +%s) > $(date +%s) + 3000)) || fail "no clock is wrong"
 
