@@ -53,18 +53,18 @@ static void check_list(const dv_item_list *list) {
 static void parse(uint8_t which, int argc, char **argv) {
     if (which % 3 == 0) {
         dv_lock_options lock;
-        if (dv_lock_options_parse(&lock, argc, argv) == DV_OPTIONS_PARSED) FUZZ_CHECK(lock.path && *lock.path == '/');
+        if (dv_lock_options_parse(&lock, argc, argv) == 0) FUZZ_CHECK(lock.path && *lock.path == '/');
         dv_lock_options_free(&lock);
     } else if (which % 3 == 1) {
         dv_partition_options partition;
-        if (dv_partition_options_parse(&partition, argc, argv) == DV_OPTIONS_PARSED) {
+        if (dv_partition_options_parse(&partition, argc, argv) == 0) {
             FUZZ_CHECK(partition.path && partition.list.count > 0);
             check_list(&partition.list);
         }
         dv_partition_options_free(&partition);
     } else {
         dv_announce_options announce;
-        if (dv_announce_options_parse(&announce, argc, argv) == DV_OPTIONS_PARSED)
+        if (dv_announce_options_parse(&announce, argc, argv) == 0)
             FUZZ_CHECK(announce.role && announce.port >= 0 && announce.port <= 65535);
         dv_announce_options_free(&announce);
     }

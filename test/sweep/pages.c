@@ -122,7 +122,7 @@ void sweep_print_ledger(sweep *s) {
 static void show_rows(sweep *s, const dv_locks *locks, const char *template, const dv_format_kind *kinds) {
     dv_format *parsed = NULL;
     sweep_allocations_pause(true);
-    SWEEP_CHECK(s, dv_format_parse(&parsed, "locks", template, kinds) == 0);
+    SWEEP_CHECK(s, dv_format_parse(&parsed, "locks", template, false, kinds) == 0);
     sweep_allocations_pause(false);
     SHOW(s, dv_locks_format(locks, parsed));
     dv_format_free(parsed);

@@ -19,7 +19,11 @@ int dv_command_misused(const char *command, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(misused, sizeof misused, format, arguments);
     va_end(arguments);
-    return 2;
+    return DV_EXIT_USAGE;
+}
+
+int dv_command_out_of_memory(void) {
+    return DV_EXIT_FAILED;
 }
 
 static const char *exposed(uid_t owner, mode_t mode, uid_t self) {
@@ -72,7 +76,7 @@ TEST(test_read) {
     fputs("user:secret\n", file);
     fclose(file);
     assert_int_equal(chmod(path, 0644), 0);
-    assert_int_equal(dv_auth_file_read("lock", path, &auth), -1);
+    assert_int_equal(dv_auth_file_read("lock", path, &auth), DV_EXIT_USAGE);
     assert_null(auth);
     assert_non_null(strstr(misused, path));
     assert_non_null(strstr(misused, "mode 0644"));

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "divvy/command.h"
 #include "divvy/tls_options.h"
 #include "lib/test.h"
 
@@ -63,21 +64,21 @@ TEST(test_incomplete) {
         const dv_tls_options options = {.ca_file = given & 1 ? open_file : NULL,
                                         .certificate_file = given & 2 ? open_file : NULL,
                                         .key_file = given & 4 ? private_file : NULL};
-        assert_int_equal(finish(options), -1);
+        assert_int_equal(finish(options), DV_EXIT_USAGE);
     }
-    assert_int_equal(finish((dv_tls_options){.key_password_file = private_file}), -1);
+    assert_int_equal(finish((dv_tls_options){.key_password_file = private_file}), DV_EXIT_USAGE);
 }
 
 /* A secret that others may read is a mistake. One that is not there is for the library to tell. */
 TEST(test_exposed) {
-    assert_int_equal(finish((dv_tls_options){.sasl_user = "u", .sasl_password_file = open_file}), -1);
+    assert_int_equal(finish((dv_tls_options){.sasl_user = "u", .sasl_password_file = open_file}), DV_EXIT_USAGE);
     assert_int_equal(finish((dv_tls_options){.sasl_user = "u", .sasl_password_file = private_file}), 0);
     assert_int_equal(finish((dv_tls_options){.sasl_user = "u", .sasl_password_file = "/nonexistent/file"}), 0);
     dv_tls_options options = {.ca_file = open_file, .certificate_file = open_file, .key_file = open_file};
-    assert_int_equal(finish(options), -1);
+    assert_int_equal(finish(options), DV_EXIT_USAGE);
     options.key_file = private_file;
     options.key_password_file = open_file;
-    assert_int_equal(finish(options), -1);
+    assert_int_equal(finish(options), DV_EXIT_USAGE);
     assert_ptr_equal(dv_tls_options_environment(), environ);
 }
 

@@ -220,11 +220,11 @@ static int announce(announcer *a) {
 static int prepare_and_announce(announcer *a) {
     const char *name = a->options.arguments ? a->options.arguments[0] : NULL;
     int code = name ? dv_program_find(name, &a->program) : 0;
-    if (code != 0) {
-        dv_command_say("%s: %s", name, errno == ENOENT ? "command not found" : strerror(errno));
-        return code;
+    if (code != 0) return code;
+    if (a->options.id && !(a->id = strdup(a->options.id))) {
+        dv_command_out_of_memory();
+        return a->session.failed;
     }
-    if (a->options.id && !(a->id = strdup(a->options.id))) return DV_EXIT_FAILED;
     if (dv_run_open(&a->run) != 0) {
         dv_command_say("cannot prepare to run a command: %s", strerror(errno));
         return a->session.failed;
@@ -235,17 +235,14 @@ static int prepare_and_announce(announcer *a) {
 
 static int run(int argc, char **argv) {
     announcer a = {.run = {.signal_fd = -1}};
-    int code = DV_EXIT_USAGE;
-    int outcome = dv_announce_options_parse(&a.options, argc, argv);
+    int code = dv_announce_options_parse(&a.options, argc, argv);
     a.session = (dv_session){.command = "announce",
                              .what_ends = "the entry",
                              .failed = a.options.arguments ? DV_EXIT_TROUBLE : DV_EXIT_FAILED,
                              .unreachable = DV_EXIT_UNREACHABLE,
                              .options = &a.options.session};
-    if (outcome == DV_OPTIONS_HELP) {
-        dv_announce_print_help();
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED) {
+    if (code == DV_EXIT_FAILED) code = a.session.failed;
+    if (code == 0) {
         dv_log_field("role", a.options.role);
         code = prepare_and_announce(&a);
     }

@@ -10,7 +10,6 @@
 #include "base/utf8.h"
 #include "command.h"
 #include "recipe/record.h"
-#include "znode/path.h"
 
 static const char command[] = "announce";
 
@@ -97,14 +96,12 @@ static const char *missing(dv_announce_options *o) {
 }
 
 static int check(dv_announce_options *o) {
-    const char *reason = NULL, *wrong = missing(o);
-    if (wrong) dv_command_misused(command, "%s", wrong);
-    else if (o->load_text && !dv_load_parse(o->load_text, &o->load))
-        dv_command_misused(command, "--load: \"%.100s\" is not a number", o->load_text);
-    else if (dv_path_check(o->root, &reason) != 0)
-        dv_command_misused(command, "--root: the path \"%.100s\" %s", o->root, reason);
-    else if (dv_session_options_finish(&o->session, command) == 0) return DV_OPTIONS_PARSED;
-    return DV_OPTIONS_WRONG;
+    const char *wrong = missing(o);
+    if (wrong) return dv_command_misused(command, "%s", wrong);
+    if (o->load_text && !dv_load_parse(o->load_text, &o->load))
+        return dv_command_misused(command, "--load: \"%.100s\" is not a number", o->load_text);
+    int code = dv_options_check_path(command, "root", o->root);
+    return code ? code : dv_session_options_finish(&o->session, command);
 }
 
 int dv_announce_options_parse(dv_announce_options *options, int argc, char **argv) {
@@ -114,12 +111,10 @@ int dv_announce_options_parse(dv_announce_options *options, int argc, char **arg
         .ttl_ms = 30000,
     };
     int rest = argc;
-    int outcome = dv_options_parse_before(command, table, options, argc, argv, &rest);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
-    if (rest < argc && strcmp(argv[rest - 1], "--") != 0) {
-        dv_command_misused(command, "\"%.100s\" is not expected here; a command stands behind --", argv[rest]);
-        return DV_OPTIONS_WRONG;
-    }
+    int code = dv_options_parse_before(command, table, options, argc, argv, &rest);
+    if (code != 0) return code;
+    if (rest < argc && strcmp(argv[rest - 1], "--") != 0)
+        return dv_command_misused(command, "\"%.100s\" is not expected here; a command stands behind --", argv[rest]);
     if (rest < argc) options->arguments = (const char *const *)&argv[rest];
     return check(options);
 }

@@ -11,10 +11,9 @@
 
 enum { AUTH_BYTES_MAX = 4096 };
 
-/* Reads the only line of the file into *out, without its end. NULL, or what is wrong. */
-static const char *read_line(FILE *file, char **out) {
-    char text[AUTH_BYTES_MAX + 2];
-    size_t bytes = fread(text, 1, sizeof text - 1, file);
+/* Reads the only line of the file into `text`, without its end. NULL, or what is wrong. */
+static const char *read_line(FILE *file, char text[AUTH_BYTES_MAX + 2]) {
+    size_t bytes = fread(text, 1, AUTH_BYTES_MAX + 1, file);
     const char *wrong = NULL;
     if (ferror(file)) wrong = strerror(errno);
     if (bytes > 0 && text[bytes - 1] == '\n') bytes--;
@@ -23,8 +22,6 @@ static const char *read_line(FILE *file, char **out) {
     if (!wrong && bytes > AUTH_BYTES_MAX) wrong = "it is longer than 4096 bytes";
     if (!wrong && (strlen(text) != bytes || strpbrk(text, "\r\n"))) wrong = "it has more than one line";
     if (!wrong && (!strchr(text, ':') || *text == ':')) wrong = "it is not of the form user:password";
-    if (!wrong && !(*out = strdup(text))) wrong = "out of memory";
-    explicit_bzero(text, sizeof text);
     return wrong;
 }
 
@@ -50,16 +47,17 @@ static const char *check_access(FILE *file, char *text, size_t text_bytes) {
 }
 
 int dv_auth_file_read(const char *command, const char *path, char **out) {
-    char text[128];
+    char text[128], secret[AUTH_BYTES_MAX + 2];
     FILE *file = fopen(path, "re");
     const char *wrong = file ? check_access(file, text, sizeof text) : strerror(errno);
     /* Without a buffer of its own, so that the secret is in ours only. */
     if (file) setvbuf(file, NULL, _IONBF, 0);
-    if (!wrong) wrong = read_line(file, out);
+    if (!wrong) wrong = read_line(file, secret);
     if (file) fclose(file);
-    if (!wrong) return 0;
-    dv_command_misused(command, "--auth-file %s: %s", path, wrong);
-    return -1;
+    if (!wrong) *out = strdup(secret);
+    explicit_bzero(secret, sizeof secret);
+    if (wrong) return dv_command_misused(command, "--auth-file %s: %s", path, wrong);
+    return *out ? 0 : dv_command_out_of_memory();
 }
 
 void dv_auth_file_forget(char *auth) {

@@ -11,9 +11,9 @@
  * a pipe, is not judged. Returns `text`, or NULL when nothing is wrong. */
 const char *dv_auth_file_exposed(const struct stat *file, uid_t self, char *text, size_t text_bytes);
 
-/* Reads the one line user:password of the file into *out, to be released by dv_auth_file_forget(). 0, or -1 when
- * the mistake was told on stderr, as one in the usage of `command`: also when others can read the file. The file's
- * content is never told. */
+/* Reads the one line user:password of the file into *out, to be released by dv_auth_file_forget(). Returns 0, or
+ * the exit code when it was told on stderr, under the name of `command`, what is wrong: also when others can read the
+ * file. The file's content is never told. */
 int dv_auth_file_read(const char *command, const char *path, char **out);
 
 /* Overwrites and frees it; NULL is allowed. */

@@ -58,23 +58,17 @@ static bool read_count(const char *text, uint32_t *count) {
     return *count > 0;
 }
 
-/* Returns the outcome; *rest is where the keys begin in argv. */
+/* As dv_options_parse(); *rest is where the keys begin in argv. */
 static int parse(bucket_options *o, int argc, char **argv, int *rest) {
-    int outcome = dv_options_parse_among(command, table, o, argc, argv, rest);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
-    if (*rest == argc) {
-        dv_command_misused(command, "COUNT is missing; it says how many buckets there are");
-    } else if (!read_count(argv[*rest], &o->count)) {
-        dv_command_misused(command, "\"%.100s\" is no COUNT; the number of buckets comes first, from 1 to %u",
-                           argv[*rest], UINT32_MAX);
-    } else if (++*rest == argc && !o->keys_from) {
-        dv_command_misused(command, "the keys are missing; give each as a word, or give --keys-from FILE");
-    } else if (*rest < argc && o->keys_from) {
-        dv_command_misused(command, "give keys or --keys-from, not both");
-    } else {
-        return DV_OPTIONS_PARSED;
-    }
-    return DV_OPTIONS_WRONG;
+    int code = dv_options_parse_among(command, table, o, argc, argv, rest);
+    if (code != 0) return code;
+    if (*rest == argc) return dv_command_misused(command, "COUNT is missing; it says how many buckets there are");
+    if (!read_count(argv[*rest], &o->count))
+        return dv_command_misused(command, "\"%.100s\" is no COUNT; the number of buckets comes first, from 1 to %u",
+                                  argv[*rest], UINT32_MAX);
+    if (++*rest == argc && !o->keys_from)
+        return dv_command_misused(command, "the keys are missing; give each as a word, or give --keys-from FILE");
+    return *rest < argc && o->keys_from ? dv_command_misused(command, "give keys or --keys-from, not both") : 0;
 }
 
 /* Returns whether standard output takes more; if not, errno says why. */
@@ -121,13 +115,9 @@ static int print_file(const bucket_options *o) {
 static int run(int argc, char **argv) {
     bucket_options o = {0};
     int rest = argc;
-    int outcome = parse(&o, argc, argv, &rest);
-    if (outcome == DV_OPTIONS_WRONG) return DV_EXIT_USAGE;
-    if (outcome == DV_OPTIONS_PARSED && o.keys_from) return print_file(&o);
-    if (outcome == DV_OPTIONS_HELP) {
-        print_help();
-        rest = argc;
-    }
+    int code = parse(&o, argc, argv, &rest);
+    if (code != 0) return code;
+    if (o.keys_from) return print_file(&o);
     for (; rest < argc; rest++) {
         if (!print_bucket(&o, argv[rest], strlen(argv[rest]))) return output_ended(errno);
     }

@@ -64,6 +64,11 @@ int dv_command_misused(const char *command, const char *format, ...) {
     return DV_EXIT_USAGE;
 }
 
+int dv_command_out_of_memory(void) {
+    dv_command_say("out of memory");
+    return DV_EXIT_FAILED;
+}
+
 int dv_command_printed(void) {
     /* A reader that has seen enough, as in `divvy help | head`, is no failure. */
     if (fflush(stdout) == 0 || errno == EPIPE) return DV_EXIT_DONE;
@@ -72,10 +77,7 @@ int dv_command_printed(void) {
 }
 
 int dv_command_print(char *text) {
-    if (!text) {
-        dv_command_say("out of memory");
-        return DV_EXIT_FAILED;
-    }
+    if (!text) return dv_command_out_of_memory();
     fputs(text, stdout);
     free(text);
     return dv_command_printed();

@@ -13,6 +13,8 @@ enum {
     DV_EXIT_UNREACHABLE = 3 /* no server could be reached in the time that was given */
 };
 
+enum { DV_COMMAND_HELP = -1 }; /* stands for an exit code where --help was given */
+
 /* Those of `divvy lock` besides: its code is that of the command that it runs, where none of these is due. The high
  * ones are what timeout(1), env(1) and shells use, so that they are not taken for the command's own. */
 enum {
@@ -29,7 +31,7 @@ enum {
 typedef struct {
     const char *name;
     const char *summary; /* one line for the list of subcommands */
-    /* argv[0] is the subcommand's name. Returns the exit code. */
+    /* argv[0] is the subcommand's name. Returns the exit code, or DV_COMMAND_HELP. */
     int (*run)(int argc, char **argv);
     void (*print_help)(void);
     bool needs_no_output; /* standard output may be closed: /dev/null then stands in for it */
@@ -72,6 +74,9 @@ void dv_command_log(int level, const char *message);
 
 /* The same for wrong usage, with a hint to the help of `command` (NULL: of divvy). Returns DV_EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) int dv_command_misused(const char *command, const char *format, ...);
+
+/* Tells that an allocation has failed. Returns DV_EXIT_FAILED. */
+int dv_command_out_of_memory(void);
 
 /* Flushes stdio's stdout after help was printed: help that did not come out is a failure. Returns the exit code. */
 int dv_command_printed(void);

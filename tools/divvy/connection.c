@@ -28,19 +28,16 @@ const char *dv_session_connect(const char *connect) {
 
 int dv_session_options_finish(dv_session_options *options, const char *command) {
     if ((options->acl == DIVVY_ACL_CREATOR || options->acl == DIVVY_ACL_READABLE) && !options->auth_file &&
-        !dv_tls_options_given(&options->tls)) {
-        dv_command_misused(command,
-                           "--acl creator and readable need credentials; give --auth-file, or use TLS or SASL");
-        return -1;
-    }
-    if (options->no_death_watch && options->failover_delay_ms) {
-        dv_command_misused(command, "--failover-delay needs the death watch; leave --no-death-watch out");
-        return -1;
-    }
-    if (dv_tls_options_finish(&options->tls, command) != 0) return -1;
-    if (options->metrics && dv_metrics_file_check(options->metrics, command) != 0) return -1;
+        !dv_tls_options_given(&options->tls))
+        return dv_command_misused(command,
+                                  "--acl creator and readable need credentials; give --auth-file, or use TLS or SASL");
+    if (options->no_death_watch && options->failover_delay_ms)
+        return dv_command_misused(command, "--failover-delay needs the death watch; leave --no-death-watch out");
+    int code = dv_tls_options_finish(&options->tls, command);
+    if (code == 0 && options->metrics) code = dv_metrics_file_check(options->metrics, command);
     options->connect = dv_session_connect(options->connect);
-    return options->auth_file ? dv_auth_file_read(command, options->auth_file, &options->auth) : 0;
+    if (code == 0 && options->auth_file) code = dv_auth_file_read(command, options->auth_file, &options->auth);
+    return code;
 }
 
 void dv_session_options_free(dv_session_options *options) {

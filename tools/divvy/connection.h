@@ -94,8 +94,8 @@ int64_t dv_session_now_ms(void);
 /* The value of --connect, or what stands for it where it was not given. */
 const char *dv_session_connect(const char *connect);
 
-/* After parsing: what is left to be set is, and the file of credentials read. Returns 0, or -1 when the mistake was
- * told as one in the usage of `command`. Release with dv_session_options_free() in each case. */
+/* After parsing: what is left to be set is, and the file of credentials read. Returns 0, or the exit code when it
+ * was told, under the name of `command`, what is wrong. Release with dv_session_options_free() in each case. */
 int dv_session_options_finish(dv_session_options *options, const char *command);
 
 void dv_session_options_free(dv_session_options *options);

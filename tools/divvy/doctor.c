@@ -10,7 +10,6 @@
 #include "connection.h"
 #include "doctor_examine.h"
 #include "look.h"
-#include "znode/path.h"
 
 static const char command[] = "doctor";
 
@@ -68,24 +67,14 @@ static void print_help(void) {
 /* ---- options ---- */
 
 static int parse(doctor_options *o, int argc, char **argv) {
-    const char *reason = NULL, *wrong = NULL;
-    int outcome = dv_options_parse(command, table, o, argc, argv);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
-    if (o->path && *o->path != '/') wrong = "--path must begin with a slash, such as /work_queues";
-    if (wrong) dv_command_misused(command, "%s", wrong);
-    else if (o->path && dv_path_check(o->path, &reason) != 0)
-        dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
-    if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
+    int code = dv_options_parse(command, table, o, argc, argv);
+    if (code == 0 && o->path) code = dv_options_check_pool(command, o->path);
+    if (code != 0) return code;
     if (!o->session.ensemble_tick_ms) o->session.ensemble_tick_ms = dv_doctor_environment_tick_ms();
-    return DV_OPTIONS_PARSED;
+    return dv_look_options_finish(&o->look, command);
 }
 
 /* ---- examining ---- */
-
-static int out_of_memory(void) {
-    dv_command_say("out of memory");
-    return DV_EXIT_FAILED;
-}
 
 static int tell(const doctor_options *o, const dv_doctor *d) {
     dv_findings findings = {.list = NULL};
@@ -107,7 +96,7 @@ static int examine(const doctor_options *o) {
                    .tick_ms = o->session.ensemble_tick_ms,
                    .server_timeout_ms = o->server_timeout_ms};
     dv_pool_plan plan = {.look = NULL};
-    int code = o->look.auth && !user ? out_of_memory() : dv_doctor_examine(&d, &o->look, &plan, command, -1);
+    int code = o->look.auth && !user ? dv_command_out_of_memory() : dv_doctor_examine(&d, &o->look, &plan, command, -1);
     if (code == 0) code = tell(o, &d);
     dv_doctor_clear(&d);
     dv_pool_plan_free(&plan);
@@ -119,14 +108,8 @@ static int run(int argc, char **argv) {
     doctor_options o = {.look = {.timeout_ms = DV_LOOK_TIMEOUT_MS},
                         .session = {.session_timeout_ms = SESSION_TIMEOUT_MS},
                         .server_timeout_ms = SERVER_TIMEOUT_MS};
-    int code = DV_EXIT_USAGE;
-    int outcome = parse(&o, argc, argv);
-    if (outcome == DV_OPTIONS_HELP) {
-        print_help();
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED) {
-        code = examine(&o);
-    }
+    int code = parse(&o, argc, argv);
+    if (code == 0) code = examine(&o);
     dv_look_options_free(&o.look);
     return code;
 }

@@ -20,11 +20,6 @@ int64_t dv_doctor_environment_tick_ms(void) {
     return end && !*end && !errno && tick_ms > 0 && tick_ms <= 3600000 ? tick_ms : 0;
 }
 
-static int out_of_memory(void) {
-    dv_command_say("out of memory");
-    return DV_EXIT_FAILED;
-}
-
 static void note_failure(dv_doctor *d, const dv_look *look, int error) {
     const char *path = look ? dv_look_failed_path(look) : "", *text = divvy_strerror(error);
     d->look_error = error;
@@ -50,13 +45,13 @@ static int examine_pool(dv_doctor *d, const dv_look_options *given, dv_pool_plan
     options.session_timeout_ms = d->session_timeout_ms;
     d->opened_ms = dv_look_wall_ms();
     int code = dv_look_open(&look, &options, command, stop_fd);
-    if (code == 0 && d->path && begin_plan(plan, look, d->path) != 0) code = out_of_memory();
+    if (code == 0 && d->path && begin_plan(plan, look, d->path) != 0) code = dv_command_out_of_memory();
     d->status.plan = plan;
     int error = code == 0 ? dv_look_at(look, dv_doctor_read, d) : 0;
-    if (error == DIVVY_ENOMEM) code = out_of_memory();
+    if (error == DIVVY_ENOMEM) code = dv_command_out_of_memory();
     else if (error) note_failure(d, look, error);
     if (code == 0 && dv_servers_ask_clients(&d->servers, &given->tls, d->server_timeout_ms) != 0)
-        code = out_of_memory();
+        code = dv_command_out_of_memory();
     dv_look_close(look);
     return code;
 }
@@ -71,7 +66,7 @@ int dv_doctor_examine(dv_doctor *d, const dv_look_options *options, dv_pool_plan
     int code = 0;
     d->is_served = good && *good;
     if (error == DIVVY_EINVAL) code = dv_command_misused(command, "--connect: \"%.200s\" %s", options->connect, reason);
-    else if (error || !good) code = out_of_memory();
+    else if (error || !good) code = dv_command_out_of_memory();
     else code = *good ? examine_pool(d, options, plan, command, stop_fd, good) : 0;
     free(good);
     return code;

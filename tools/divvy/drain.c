@@ -86,16 +86,11 @@ static int64_t weight_of(const dv_operator_options *o) {
     return o->undo ? DV_ASK_CONFIGURED_WEIGHT : o->weight > 0 ? o->weight : 0;
 }
 
-static int out_of_memory(void) {
-    dv_command_say("out of memory");
-    return DV_EXIT_FAILED;
-}
-
 static int weigh(dv_drain *d) {
     dv_outcome outcome = {.plan = NULL};
     int code = ask_weight(d, &d->errand, d->member, weight_of(d->options));
     if (code) return code;
-    code = dv_outcome_make(&outcome, d->errand) ? out_of_memory() : 0;
+    code = dv_outcome_make(&outcome, d->errand) ? dv_command_out_of_memory() : 0;
     d->in_rounds = code == 0 && dv_outcome_has_rounds(&outcome, d->errand);
     if (code == 0) code = dv_operator_print(command, d->errand, &outcome, d->options);
     dv_outcome_clear(&outcome);
@@ -114,7 +109,7 @@ static int wait_for_own(dv_drain *d) {
     }
     int error = dv_operator_wait_init(&d->own, d->look, d->options);
     if (!error) error = dv_operator_wait_note(&d->own, d->errand);
-    return error ? out_of_memory() : dv_operator_wait_run(&d->own, &again);
+    return error ? dv_command_out_of_memory() : dv_operator_wait_run(&d->own, &again);
 }
 
 /* ---- waiting for others to have them ---- */
@@ -183,7 +178,7 @@ static int wait_until_gone(dv_drain *d) {
 }
 
 static int wait_for_others(dv_drain *d) {
-    return note_items(d) == 0 ? wait_until_gone(d) : out_of_memory();
+    return note_items(d) == 0 ? wait_until_gone(d) : dv_command_out_of_memory();
 }
 
 static int run_drain(const dv_operator_options *o, const char *member) {
@@ -201,12 +196,9 @@ static int run_drain(const dv_operator_options *o, const char *member) {
 
 static int run(int argc, char **argv) {
     dv_operator_options o = DV_OPERATOR_DEFAULTS;
-    int code = DV_EXIT_USAGE, rest = argc;
-    int outcome = dv_operator_parse(command, table, &o, argc, argv, &rest);
-    if (outcome == DV_OPTIONS_HELP) {
-        print_help();
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED) {
+    int rest = argc;
+    int code = dv_operator_parse(command, table, &o, argc, argv, &rest);
+    if (code == 0) {
         dv_log_field("pool", o.path);
         code = check_member(&o, argc, argv, rest);
         if (code == 0) code = run_drain(&o, argv[rest]);

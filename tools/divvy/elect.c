@@ -227,10 +227,7 @@ static int stand_and_lead(elector *l) {
 
 static int run_candidate(elector *l) {
     int code = dv_program_find(l->options.arguments[0], &l->program);
-    if (code != 0) {
-        dv_command_say("%s: %s", l->options.arguments[0], errno == ENOENT ? "command not found" : strerror(errno));
-        return code;
-    }
+    if (code != 0) return code;
     if (dv_run_open(&l->run) != 0) {
         dv_command_say("cannot prepare to run a command: %s", strerror(errno));
         return DV_EXIT_TROUBLE;
@@ -254,12 +251,9 @@ static int run(int argc, char **argv) {
                              .failed = DV_EXIT_TROUBLE,
                              .unreachable = DV_EXIT_UNREACHABLE,
                              .options = &l.options.session};
-    int code = DV_EXIT_USAGE;
-    int outcome = dv_elect_options_parse(&l.options, argc, argv);
-    if (outcome == DV_OPTIONS_HELP) {
-        dv_elect_print_help();
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED) {
+    int code = dv_elect_options_parse(&l.options, argc, argv);
+    if (code == DV_EXIT_FAILED) code = l.session.failed;
+    if (code == 0) {
         dv_log_field("election", l.options.name);
         code = l.options.watch || l.options.step_down ? run_observer(&l) : run_candidate(&l);
     }

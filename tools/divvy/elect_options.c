@@ -128,19 +128,12 @@ static const char *contradiction(const dv_elect_options *o) {
 }
 
 static int check(const dv_elect_options *o) {
-    const char *wrong = contradiction(o), *reason = NULL;
+    const char *wrong = contradiction(o);
     int64_t most_ms = o->session.session_timeout_ms / 3;
-    if (wrong) {
-        dv_command_misused(command, "%s", wrong);
-    } else if (dv_path_check(o->root, &reason) != 0) {
-        dv_command_misused(command, "--root: the path \"%.200s\" %s", o->root, reason);
-    } else if (o->grace_ms > most_ms) {
-        dv_command_misused(command, "--grace may be at most a third of --session-timeout, that is %" PRId64 " ms",
-                           most_ms);
-    } else {
-        return 0;
-    }
-    return -1;
+    if (wrong) return dv_command_misused(command, "%s", wrong);
+    if (o->grace_ms <= most_ms) return dv_options_check_path(command, "root", o->root);
+    return dv_command_misused(command, "--grace may be at most a third of --session-timeout, that is %" PRId64 " ms",
+                              most_ms);
 }
 
 /* Rule G1: where the lock NAME is. */
@@ -166,21 +159,18 @@ int dv_elect_options_parse(dv_elect_options *o, int argc, char **argv) {
         .grace_ms = -1,
     };
     int rest = 0;
-    int outcome = dv_options_parse_before(command, table, o, argc, argv, &rest);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
+    int code = dv_options_parse_before(command, table, o, argc, argv, &rest);
+    if (code != 0) return code;
     char **words = argv + rest;
     o->name = words[0];
     if (words[0]) words++;
     if (words[0] && strcmp(words[0], "--") == 0) words++;
     o->arguments = (const char *const *)words;
-    if (check(o) != 0) return DV_OPTIONS_WRONG;
+    code = check(o);
+    if (code != 0) return code;
     finish(o);
     o->path = make_path(o);
-    if (!o->path) {
-        dv_command_say("out of memory");
-        return DV_OPTIONS_WRONG;
-    }
-    return dv_session_options_finish(&o->session, command) == 0 ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
+    return o->path ? dv_session_options_finish(&o->session, command) : dv_command_out_of_memory();
 }
 
 void dv_elect_options_free(dv_elect_options *o) {

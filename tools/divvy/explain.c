@@ -17,7 +17,6 @@
 #include "table.h"
 #include "table_json.h"
 #include "text.h"
-#include "znode/path.h"
 
 static const char command[] = "explain";
 
@@ -67,22 +66,15 @@ static void print_help(void) {
 /* ---- options ---- */
 
 static int parse(explain_options *o, int argc, char **argv) {
-    const char *reason = NULL, *wrong = NULL;
     int rest = 0;
-    int outcome = dv_options_parse_among(command, table, o, argc, argv, &rest);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
+    int code = dv_options_parse_among(command, table, o, argc, argv, &rest);
+    if (code == 0) code = dv_options_check_pool(command, o->path);
+    if (code != 0) return code;
     o->item = argv[rest];
-    if (!o->path) wrong = "--path is missing; it names the pool, such as /work_queues";
-    else if (*o->path != '/') wrong = "--path must begin with a slash, such as /work_queues";
-    else if (o->json && o->format_text) wrong = "give --json or --format, not both";
-    else if (!o->item || !*o->item) wrong = "ITEM is missing; it is the item to explain";
-    if (wrong) dv_command_misused(command, "%s", wrong);
-    else if (argv[rest + 1]) dv_command_misused(command, "\"%.100s\" is not expected here", wrong = argv[rest + 1]);
-    else if (dv_path_check(o->path, &reason) != 0)
-        dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
-    if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
-    bool good = !o->format_text || dv_format_parse(&o->format, command, o->format_text, formats) == 0;
-    return good ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
+    if (!o->item || !*o->item) return dv_command_misused(command, "ITEM is missing; it is the item to explain");
+    if (argv[rest + 1]) return dv_command_misused(command, "\"%.100s\" is not expected here", argv[rest + 1]);
+    code = dv_look_options_finish(&o->look, command);
+    return code ? code : dv_format_parse(&o->format, command, o->format_text, o->json, formats);
 }
 
 /* ---- for people ---- */
@@ -194,10 +186,7 @@ static int explain(explain_options *o) {
     dv_pool_plan plan = {.look = NULL};
     dv_look *look = NULL;
     int code = dv_look_open(&look, &o->look, command, -1);
-    if (code == 0 && dv_pool_plan_init(&plan, look, o->path) != 0) {
-        dv_command_say("out of memory");
-        code = DV_EXIT_FAILED;
-    }
+    if (code == 0 && dv_pool_plan_init(&plan, look, o->path) != 0) code = dv_command_out_of_memory();
     status.plan = &plan;
     int error = code == 0 ? dv_look_at(look, dv_explain_read, &e) : 0;
     if (error) code = dv_look_failed(look, error);
@@ -211,12 +200,8 @@ static int explain(explain_options *o) {
 
 static int run(int argc, char **argv) {
     explain_options o = {.look = {.timeout_ms = DV_LOOK_TIMEOUT_MS}};
-    int code = DV_EXIT_USAGE;
-    int outcome = parse(&o, argc, argv);
-    if (outcome == DV_OPTIONS_HELP) {
-        print_help();
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED) {
+    int code = parse(&o, argc, argv);
+    if (code == 0) {
         dv_log_field("pool", o.path);
         code = explain(&o);
     }

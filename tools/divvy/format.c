@@ -58,35 +58,36 @@ static size_t read_character(const char *text, char *out) {
     return *text == '\\' || *text == '{' || *text == '}' ? 0 : 1;
 }
 
-/* Adds what stands before the next field. Returns where it ends, or NULL when it was told what is wrong. */
-static const char *take_text(dv_format *format, const char *command, const char *text) {
-    char *plain = malloc(strlen(text) + 1);
+/* Adds what stands before the next field, and moves *text there. Returns 0, or the exit code when it was told what is
+ * wrong. */
+static int take_text(dv_format *format, const char *command, const char **text) {
+    const char *at = *text;
+    char *plain = malloc(strlen(at) + 1);
     size_t bytes = 0, taken = 1;
     bool complete = plain;
-    while (complete && *text && !(*text == '{' && text[1] != '{') && taken) {
-        taken = read_character(text, &plain[bytes]);
+    while (complete && *at && !(*at == '{' && at[1] != '{') && taken) {
+        taken = read_character(at, &plain[bytes]);
         bytes += taken > 0;
-        text += taken;
+        at += taken;
     }
     if (complete && taken && bytes) complete = add_piece(format, plain, bytes, false);
     free(plain);
-    if (!complete) dv_command_say("out of memory");
-    else if (!taken)
-        dv_command_misused(command, "--format: \"%.20s\" is neither a field, as {owner}, nor \\t, \\n, \\\\, {{ or }}",
-                           text);
-    return complete && taken ? text : NULL;
+    *text = at;
+    if (!complete) return dv_command_out_of_memory();
+    if (taken) return 0;
+    return dv_command_misused(command,
+                              "--format: \"%.20s\" is neither a field, as {owner}, nor \\t, \\n, \\\\, {{ or }}", at);
 }
 
-/* Likewise with a field, whose brace `text` begins with. */
-static const char *take_field(dv_format *format, const char *command, const char *text) {
-    size_t bytes = strcspn(text + 1, "{}");
-    if (text[bytes + 1] != '}' || bytes == 0) {
-        dv_command_misused(command, "--format: \"%.20s\" is no field; write it as {owner}, and a brace as {{", text);
-        return NULL;
-    }
-    if (add_piece(format, text + 1, bytes, true)) return text + bytes + 2;
-    dv_command_say("out of memory");
-    return NULL;
+/* Likewise with a field, whose brace *text begins with. */
+static int take_field(dv_format *format, const char *command, const char **text) {
+    const char *name = *text + 1;
+    size_t bytes = strcspn(name, "{}");
+    if (name[bytes] != '}' || bytes == 0)
+        return dv_command_misused(command, "--format: \"%.20s\" is no field; write it as {owner}, and a brace as {{",
+                                  *text);
+    *text = name + bytes + 1;
+    return add_piece(format, name, bytes, true) ? 0 : dv_command_out_of_memory();
 }
 
 /* ---- fields ---- */
@@ -110,7 +111,7 @@ static const char *missing_in(const dv_format *format, const dv_format_kind *kin
     return NULL;
 }
 
-static void complain_of_unknown(const char *command, const char *name, const dv_format_kind *kinds) {
+static int complain_of_unknown(const char *command, const char *name, const dv_format_kind *kinds) {
     char known[512] = "";
     dv_nearest nearest = dv_nearest_to(name, strlen(name));
     for (const dv_format_kind *kind = kinds; kind->rows; kind++) {
@@ -120,8 +121,8 @@ static void complain_of_unknown(const char *command, const char *name, const dv_
             snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", kind->fields[i]);
         }
     }
-    dv_command_misused(command, "--format: there is no field {%.60s}, there are: %s%s", name, known,
-                       dv_nearest_question(&nearest, ""));
+    return dv_command_misused(command, "--format: there is no field {%.60s}, there are: %s%s", name, known,
+                              dv_nearest_question(&nearest, ""));
 }
 
 /* Returns the first field that no kind has, or NULL. */
@@ -135,34 +136,36 @@ static const char *unknown_field(const dv_format *format, const dv_format_kind *
     return NULL;
 }
 
-static bool choose_kind(dv_format *format, const char *command, const dv_format_kind *kinds) {
+/* Returns 0, or the exit code when it was told that no kind has all fields. */
+static int choose_kind(dv_format *format, const char *command, const dv_format_kind *kinds) {
     const char *unknown = unknown_field(format, kinds);
     for (const dv_format_kind *kind = kinds; !unknown && kind->rows && !format->kind; kind++)
         if (!missing_in(format, kind)) format->kind = kind;
-    if (unknown) complain_of_unknown(command, unknown, kinds);
-    else if (!format->kind)
-        dv_command_misused(command, "--format: {%.60s} is no field of %s, and others are of them only",
-                           missing_in(format, kinds), kinds->rows);
-    return format->kind;
+    if (unknown) return complain_of_unknown(command, unknown, kinds);
+    if (format->kind) return 0;
+    return dv_command_misused(command, "--format: {%.60s} is no field of %s, and others are of them only",
+                              missing_in(format, kinds), kinds->rows);
 }
 
-int dv_format_parse(dv_format **out, const char *command, const char *text, const dv_format_kind *kinds) {
-    dv_format *format = calloc(1, sizeof *format);
-    *out = NULL;
-    if (!format) {
-        dv_command_say("out of memory");
-        return -1;
-    }
-    while (text && *text) {
+/* Returns 0, or the exit code when it was told what is wrong with `text`. */
+static int parse(dv_format *format, const char *command, const char *text, const dv_format_kind *kinds) {
+    int code = 0;
+    while (code == 0 && *text) {
         bool field = *text == '{' && text[1] != '{';
-        text = field ? take_field(format, command, text) : take_text(format, command, text);
+        code = field ? take_field(format, command, &text) : take_text(format, command, &text);
     }
-    if (text && choose_kind(format, command, kinds)) {
-        *out = format;
-        return 0;
-    }
-    dv_format_free(format);
-    return -1;
+    return code ? code : choose_kind(format, command, kinds);
+}
+
+int dv_format_parse(dv_format **out, const char *command, const char *text, bool json, const dv_format_kind *kinds) {
+    *out = NULL;
+    if (!text) return 0;
+    if (json) return dv_command_misused(command, "give --json or --format, not both");
+    dv_format *format = calloc(1, sizeof *format);
+    int code = format ? parse(format, command, text, kinds) : dv_command_out_of_memory();
+    if (code == 0) *out = format;
+    else dv_format_free(format);
+    return code;
 }
 
 /* ---- printing ---- */

@@ -6,6 +6,7 @@
 #define DV_FORMAT_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct {
@@ -15,9 +16,10 @@ typedef struct {
 
 typedef struct dv_format dv_format;
 
-/* Returns 0, or -1 when it was told what is wrong with `text`: the first kind has to have all fields that it names, or
- * else the second. `kinds` outlives *out. */
-int dv_format_parse(dv_format **out, const char *command, const char *text, const dv_format_kind *kinds);
+/* Reads what --format says. NULL: it was not given, and *out is NULL. The first kind has to have all fields that are
+ * named, or else the second. `kinds` outlives *out. Returns 0, or the exit code when it was told what is wrong: also
+ * that --json was given, too. */
+int dv_format_parse(dv_format **out, const char *command, const char *text, bool json, const dv_format_kind *kinds);
 void dv_format_free(dv_format *format);
 
 /* Returns the kind that has all fields. */

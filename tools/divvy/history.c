@@ -15,7 +15,6 @@
 #include "table.h"
 #include "table_json.h"
 #include "text.h"
-#include "znode/path.h"
 
 static const char command[] = "history";
 
@@ -67,18 +66,10 @@ static void print_help(void) {
 /* ---- options ---- */
 
 static int parse(history_options *o, int argc, char **argv) {
-    const char *reason = NULL, *wrong = NULL;
-    int outcome = dv_options_parse(command, table, o, argc, argv);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
-    if (!o->path) wrong = "--path is missing; it names the pool, such as /work_queues";
-    else if (*o->path != '/') wrong = "--path must begin with a slash, such as /work_queues";
-    else if (o->json && o->format_text) wrong = "give --json or --format, not both";
-    if (wrong) dv_command_misused(command, "%s", wrong);
-    else if (dv_path_check(o->path, &reason) != 0)
-        dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
-    if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
-    bool good = !o->format_text || dv_format_parse(&o->format, command, o->format_text, formats) == 0;
-    return good ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
+    int code = dv_options_parse(command, table, o, argc, argv);
+    if (code == 0) code = dv_options_check_pool(command, o->path);
+    if (code == 0) code = dv_look_options_finish(&o->look, command);
+    return code ? code : dv_format_parse(&o->format, command, o->format_text, o->json, formats);
 }
 
 /* ---- for people ---- */
@@ -266,10 +257,7 @@ static int show(history_options *o) {
     dv_pool_history *h = calloc(1, sizeof *h);
     dv_look *look = NULL;
     int code = dv_look_open(&look, &o->look, command, -1);
-    if (code == 0 && (!h || dv_pool_plan_init(&plan, look, o->path) != 0)) {
-        dv_command_say("out of memory");
-        code = DV_EXIT_FAILED;
-    }
+    if (code == 0 && (!h || dv_pool_plan_init(&plan, look, o->path) != 0)) code = dv_command_out_of_memory();
     if (h) *h = (dv_pool_history){.path = o->path, .plan = &plan};
     int error = code == 0 ? dv_look_at(look, dv_pool_history_read, h) : 0;
     if (error) code = dv_look_failed(look, error);
@@ -282,14 +270,8 @@ static int show(history_options *o) {
 
 static int run(int argc, char **argv) {
     history_options o = {.look = {.timeout_ms = DV_LOOK_TIMEOUT_MS}};
-    int code = DV_EXIT_USAGE;
-    int outcome = parse(&o, argc, argv);
-    if (outcome == DV_OPTIONS_HELP) {
-        print_help();
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED) {
-        code = show(&o);
-    }
+    int code = parse(&o, argc, argv);
+    if (code == 0) code = show(&o);
     dv_format_free(o.format);
     dv_look_options_free(&o.look);
     return code;

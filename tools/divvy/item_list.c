@@ -97,11 +97,11 @@ static void warn_of_blanks(const entries *e, const char *shown) {
                    first->name, same, others);
 }
 
-/* Hands the names over to `list`. */
+/* Hands the names over to `list`. Returns 0, or the exit code. */
 static int finish(dv_item_list *list, entries *e, const char *shown) {
     if (e->count == 0) {
         dv_command_say("%s: there are no items in it", shown);
-        return -1;
+        return DV_EXIT_USAGE;
     }
     qsort(e->entries, e->count, sizeof *e->entries, compare);
     for (size_t i = 1; i < e->count; i++) {
@@ -113,14 +113,11 @@ static int finish(dv_item_list *list, entries *e, const char *shown) {
         } else {
             dv_command_say("%s: the item \"%.100s\" is given twice", shown, two->name);
         }
-        return -1;
+        return DV_EXIT_USAGE;
     }
     warn_of_blanks(e, shown);
     list->names = (const char **)(uintptr_t)calloc(e->count, sizeof *list->names);
-    if (!list->names) {
-        dv_command_say("out of memory");
-        return -1;
-    }
+    if (!list->names) return dv_command_out_of_memory();
     for (size_t i = 0; i < e->count; i++) {
         list->names[i] = e->entries[i].name;
         e->entries[i].name = NULL;
@@ -171,24 +168,18 @@ static int read_all(reader *r, entries *e) {
         if (*item == '#' || item[strspn(item, " \t")] == '\0') continue;
         if (e->count == ITEMS_MAX) {
             dv_command_say("%s, line %zu: there are more than %d items", r->shown, r->line, ITEMS_MAX);
-            return -1;
+            return DV_EXIT_USAGE;
         }
-        if (add(e, item, r->line) != 0) {
-            dv_command_say("out of memory");
-            return -1;
-        }
+        if (add(e, item, r->line) != 0) return dv_command_out_of_memory();
     }
-    return outcome;
+    return outcome == 0 ? 0 : DV_EXIT_USAGE;
 }
 
 int dv_item_list_parse(dv_item_list *list, FILE *file, const char *shown) {
     *list = (dv_item_list){0};
     reader *r = calloc(1, sizeof *r);
     entries e = {0};
-    if (!r) {
-        dv_command_say("out of memory");
-        return -1;
-    }
+    if (!r) return dv_command_out_of_memory();
     r->shown = shown;
     r->file = file;
     int outcome = read_all(r, &e);
@@ -204,7 +195,7 @@ int dv_item_list_read(dv_item_list *list, const char *path) {
     FILE *file = fopen(path, "re");
     if (!file) {
         dv_command_say("%s: cannot be opened: %s", path, strerror(errno));
-        return -1;
+        return DV_EXIT_USAGE;
     }
     int outcome = dv_item_list_parse(list, file, path);
     fclose(file);
@@ -220,10 +211,9 @@ int dv_item_list_of(dv_item_list *list, const char *const *names, size_t count, 
     for (size_t i = 0; i < count && outcome == 0; i++) {
         if (!*names[i]) {
             dv_command_say("%s: an item cannot be empty", shown);
-            outcome = -1;
+            outcome = DV_EXIT_USAGE;
         } else if (add(&e, names[i], 0) != 0) {
-            dv_command_say("out of memory");
-            outcome = -1;
+            outcome = dv_command_out_of_memory();
         }
     }
     if (outcome == 0) outcome = finish(list, &e, shown);

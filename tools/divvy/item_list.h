@@ -19,15 +19,16 @@ typedef struct {
  * tabs, and lines that begin with '#'. Removed are a CR before the end of a line, and a byte order mark at the start.
  * Everything else is the item, spaces at its ends included; of those it warns on stderr.
  *
- * Returns 0; -1 when it was told on stderr, with the line's number, what is wrong: unreadable, no items, an item that
- * is given twice, a NUL byte, or more than there may be.
+ * Returns 0; or the exit code when it was told on stderr, with the line's number, what is wrong: unreadable, no items,
+ * an item that is given twice, a NUL byte, or more than there may be; or no memory.
  */
 int dv_item_list_read(dv_item_list *list, const char *path);
 
 /* The same from a file that is open; `shown` is what messages call it. */
 int dv_item_list_parse(dv_item_list *list, FILE *file, const char *shown);
 
-/* From names. Returns 0; -1 when it was told on stderr what is wrong: none, an empty item or one given twice. */
+/* From names. Returns 0; or the exit code when it was told on stderr what is wrong: none, an empty item, one given
+ * twice, or no memory. */
 int dv_item_list_of(dv_item_list *list, const char *const *names, size_t count, const char *shown);
 
 /* The same from the command line. */

@@ -259,16 +259,8 @@ static int run_under_lock(locker *l) {
     return code;
 }
 
-static int find_program(locker *l) {
-    if (l->options.hold) return 0;
-    int code = dv_program_find(l->options.arguments[0], &l->program);
-    if (code != 0)
-        dv_command_say("%s: %s", l->options.arguments[0], errno == ENOENT ? "command not found" : strerror(errno));
-    return code;
-}
-
 static int prepare_and_run(locker *l) {
-    int code = find_program(l);
+    int code = l->options.hold ? 0 : dv_program_find(l->options.arguments[0], &l->program);
     if (code != 0) return code;
     if (dv_run_open(&l->run) != 0) {
         dv_command_say("cannot prepare to run a command: %s", strerror(errno));
@@ -283,12 +275,9 @@ static int run(int argc, char **argv) {
                              .failed = DV_EXIT_TROUBLE,
                              .unreachable = DV_EXIT_UNREACHABLE,
                              .options = &l.options.session};
-    int code = DV_EXIT_USAGE;
-    int outcome = dv_lock_options_parse(&l.options, argc, argv);
-    if (outcome == DV_OPTIONS_HELP) {
-        dv_lock_print_help();
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED) {
+    int code = dv_lock_options_parse(&l.options, argc, argv);
+    if (code == DV_EXIT_FAILED) code = l.session.failed;
+    if (code == 0) {
         dv_log_field("lock", l.options.name);
         code = prepare_and_run(&l);
     }

@@ -171,19 +171,11 @@ static const char *contradiction(const dv_lock_options *options) {
 
 static int check(const dv_lock_options *options) {
     const char *wrong = contradiction(options);
-    const char *reason = NULL;
     int64_t most_ms = options->session.session_timeout_ms / 3;
-    if (wrong) {
-        dv_command_misused(command, "%s", wrong);
-    } else if (dv_path_check(options->root, &reason) != 0) {
-        dv_command_misused(command, "--root: the path \"%.200s\" %s", options->root, reason);
-    } else if (options->grace_ms > most_ms) {
-        dv_command_misused(command, "--grace may be at most a third of --session-timeout, that is %" PRId64 " ms",
-                           most_ms);
-    } else {
-        return 0;
-    }
-    return -1;
+    if (wrong) return dv_command_misused(command, "%s", wrong);
+    if (options->grace_ms <= most_ms) return dv_options_check_path(command, "root", options->root);
+    return dv_command_misused(command, "--grace may be at most a third of --session-timeout, that is %" PRId64 " ms",
+                              most_ms);
 }
 
 static int is_debug(void) {
@@ -220,17 +212,14 @@ int dv_lock_options_parse(dv_lock_options *options, int argc, char **argv) {
         .not_held_as = DV_EXIT_NOT_HELD,
     };
     int rest = 0;
-    int outcome = dv_options_parse_before(command, table, options, argc, argv, &rest);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
+    int code = dv_options_parse_before(command, table, options, argc, argv, &rest);
+    if (code != 0) return code;
     take_words(options, argv + rest);
-    if (check(options) != 0) return DV_OPTIONS_WRONG;
+    code = check(options);
+    if (code != 0) return code;
     finish(options);
     options->path = make_path(options);
-    if (!options->path) {
-        dv_command_say("out of memory");
-        return DV_OPTIONS_WRONG;
-    }
-    return dv_session_options_finish(&options->session, command) == 0 ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
+    return options->path ? dv_session_options_finish(&options->session, command) : dv_command_out_of_memory();
 }
 
 void dv_lock_options_free(dv_lock_options *options) {

@@ -10,7 +10,6 @@
 #include "locks_print.h"
 #include "look.h"
 #include "output.h"
-#include "znode/path.h"
 
 static const char command[] = "locks";
 
@@ -54,22 +53,16 @@ static void print_help(void) {
 }
 
 static int parse(locks_options *o, int argc, char **argv) {
-    const char *reason = NULL;
     int rest = 0;
-    int outcome = dv_options_parse_among(command, table, o, argc, argv, &rest);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
-    outcome = DV_OPTIONS_WRONG;
+    int code = dv_options_parse_among(command, table, o, argc, argv, &rest);
+    if (code == 0) code = dv_options_check_path(command, "root", o->root);
+    if (code != 0) return code;
     if (rest < argc) o->name = argv[rest];
-    if (argc - rest > 1) dv_command_misused(command, "\"%.100s\" is not expected here", argv[rest + 1]);
-    else if (o->name && !*o->name) dv_command_misused(command, "NAME cannot be empty");
-    else if (dv_path_check(o->root, &reason) != 0)
-        dv_command_misused(command, "--root: the path \"%.100s\" %s", o->root, reason);
-    else if (o->json && o->format_text) dv_command_misused(command, "give --json or --format, not both");
-    else if (o->format_text &&
-             dv_format_parse(&o->format, command, o->format_text, o->name ? dv_lock_formats : dv_locks_formats))
-        return outcome;
-    else if (dv_look_options_finish(&o->look, command) == 0) outcome = DV_OPTIONS_PARSED;
-    return outcome;
+    if (argc - rest > 1) return dv_command_misused(command, "\"%.100s\" is not expected here", argv[rest + 1]);
+    if (o->name && !*o->name) return dv_command_misused(command, "NAME cannot be empty");
+    const dv_format_kind *formats = o->name ? dv_lock_formats : dv_locks_formats;
+    code = dv_format_parse(&o->format, command, o->format_text, o->json, formats);
+    return code ? code : dv_look_options_finish(&o->look, command);
 }
 
 static int show(const locks_options *o, const dv_locks *locks) {
@@ -98,14 +91,8 @@ static int run_locks(const locks_options *o) {
 
 static int run(int argc, char **argv) {
     locks_options o = {.look = {.timeout_ms = DV_LOOK_TIMEOUT_MS}, .root = "/divvy"};
-    int code = DV_EXIT_USAGE;
-    int outcome = parse(&o, argc, argv);
-    if (outcome == DV_OPTIONS_HELP) {
-        print_help();
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED) {
-        code = run_locks(&o);
-    }
+    int code = parse(&o, argc, argv);
+    if (code == 0) code = run_locks(&o);
     dv_format_free(o.format);
     dv_look_options_free(&o.look);
     return code;

@@ -263,10 +263,9 @@ int dv_look_open(dv_look **out, const dv_look_options *options, const char *comm
     dv_look *look = calloc(1, sizeof *look);
     char *hosts = strdup(options->connect);
     if (!look || !hosts) {
-        dv_command_say("out of memory");
         free(look);
         free(hosts);
-        return DV_EXIT_FAILED;
+        return dv_command_out_of_memory();
     }
     *look = (dv_look){.options = options, .hosts = hosts, .stop_fd = stop_fd};
     int code = split_chroot(look, command);

@@ -44,7 +44,8 @@ typedef struct {
 
 enum { DV_LOOK_TIMEOUT_MS = 10000 };
 
-/* Fills in what was not given, and reads the credentials. 0, or -1 when it was told on stderr what is wrong. */
+/* Fills in what was not given, and reads the credentials. Returns 0, or the exit code when it was told on stderr what
+ * is wrong. */
 int dv_look_options_finish(dv_look_options *options, const char *command);
 void dv_look_options_free(dv_look_options *options);
 

@@ -4,9 +4,10 @@
 #include "look.h"
 
 int dv_look_options_finish(dv_look_options *options, const char *command) {
-    if (dv_tls_options_finish(&options->tls, command) != 0) return -1;
+    int code = dv_tls_options_finish(&options->tls, command);
     options->connect = dv_session_connect(options->connect);
-    return options->auth_file ? dv_auth_file_read(command, options->auth_file, &options->auth) : 0;
+    if (code == 0 && options->auth_file) code = dv_auth_file_read(command, options->auth_file, &options->auth);
+    return code;
 }
 
 void dv_look_options_free(dv_look_options *options) {

@@ -87,7 +87,10 @@ int main(int argc, char **argv) {
     if (strcmp(name, "--version") == 0) return version(argc - 1, argv + 1);
     if (command) {
         dv_log_field("command", command->name);
-        return command->run(argc - 1, argv + 1);
+        int code = command->run(argc - 1, argv + 1);
+        if (code != DV_COMMAND_HELP) return code;
+        command->print_help();
+        return dv_command_printed();
     }
     return misused(*name == '-' ? "option" : "subcommand", name);
 }

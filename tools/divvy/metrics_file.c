@@ -93,7 +93,9 @@ int dv_metrics_file_check(const char *path, const char *command) {
     int outcome = *path ? check_target(path) : -1;
     if (!*path) errno = ENOENT;
     if (outcome == 0) outcome = draft_open(&d, path);
-    if (outcome != 0) dv_command_misused(command, "--metrics: %s cannot be written: %s", path, explain(errno));
+    if (outcome != 0 && errno == ENOMEM) outcome = dv_command_out_of_memory();
+    else if (outcome != 0)
+        outcome = dv_command_misused(command, "--metrics: %s cannot be written: %s", path, explain(errno));
     draft_drop(&d);
     return outcome;
 }

@@ -15,7 +15,7 @@ typedef struct {
     bool failed; /* the last write; told */
 } dv_metrics_file;
 
-/* Tries to write next to the file. Returns 0, or -1 when the reason was told as a mistake in the usage of `command`. */
+/* Tries to write next to the file. Returns 0, or the exit code when the reason was told. */
 int dv_metrics_file_check(const char *path, const char *command);
 
 /* Replaces the file if that is due by `now_ms`: at once, then a second later, then ever less often, every 10 seconds in

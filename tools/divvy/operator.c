@@ -186,8 +186,7 @@ static int check_options(const call *c) {
     for (int n = 0; code == 0 && n < c->word_count; n++) {
         char number[24], *copy = strdup(c->words[n]);
         dv_ask ask;
-        code = copy ? read_option(&ask, copy, number) : DV_EXIT_FAILED;
-        if (!copy) dv_command_say("out of memory");
+        code = copy ? read_option(&ask, copy, number) : dv_command_out_of_memory();
         free(copy);
     }
     return code;
@@ -195,19 +194,14 @@ static int check_options(const call *c) {
 
 /* ---- doing it ---- */
 
-static int out_of_memory(void) {
-    dv_command_say("out of memory");
-    return DV_EXIT_FAILED;
-}
-
 static int ask_once(const call *c, dv_ask *ask, dv_operator_wait *wait) {
     dv_errand *errand = NULL;
     dv_outcome outcome = {.plan = NULL};
     int code = dv_asking_run(&errand, c->look, &c->options.look, c->options.path, ask);
-    if (code == 0 && dv_outcome_make(&outcome, errand) != 0) code = out_of_memory();
+    if (code == 0 && dv_outcome_make(&outcome, errand) != 0) code = dv_command_out_of_memory();
     if (code == 0) code = dv_operator_print(c->op->name, errand, &outcome, &c->options);
     if (code == 0) dv_operator_warn(errand, &outcome);
-    if (code == 0 && c->options.wait && dv_operator_wait_note(wait, errand) != 0) code = out_of_memory();
+    if (code == 0 && c->options.wait && dv_operator_wait_note(wait, errand) != 0) code = dv_command_out_of_memory();
     dv_outcome_clear(&outcome);
     dv_asking_drop(errand, c->look);
     return code;
@@ -245,7 +239,7 @@ static int run_call(call *c) {
     const dv_ask nothing = {.kind = DV_ASK_OPTION, .undo = true, .name = ""}; /* No option has that name. */
     dv_operator_wait wait = {.look = NULL};
     int code = dv_look_open(&c->look, &c->options.look, c->op->name, -1);
-    if (code == 0 && dv_operator_wait_init(&wait, c->look, &c->options) != 0) code = out_of_memory();
+    if (code == 0 && dv_operator_wait_init(&wait, c->look, &c->options) != 0) code = dv_command_out_of_memory();
     if (code == 0 && c->op->kind == DV_ASK_PAUSE && c->word_count > 1) code = check_items(c);
     if (code == 0) code = ask_all(c, &wait);
     if (code == 0 && c->options.wait) code = dv_operator_wait_run(&wait, &nothing);
@@ -263,17 +257,14 @@ static bool is_question(const call *c) {
 
 static int run(int argc, char **argv) {
     call c = {.op = find(argv[0]), .options = DV_OPERATOR_DEFAULTS};
-    int code = DV_EXIT_USAGE, rest = argc;
-    int outcome = dv_operator_parse(argv[0], table_of(c.op), &c.options, argc, argv, &rest);
+    int rest = argc;
+    int code = dv_operator_parse(argv[0], table_of(c.op), &c.options, argc, argv, &rest);
     c.words = argv + rest;
     c.word_count = argc - rest;
-    if (outcome == DV_OPTIONS_HELP) {
-        print_help(c.op);
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED && is_question(&c)) {
+    if (code == 0 && is_question(&c)) {
         dv_log_field("pool", c.options.path);
         code = dv_operator_list(c.op->name, c.op->kind == DV_ASK_NEED, &c.options);
-    } else if (outcome == DV_OPTIONS_PARSED) {
+    } else if (code == 0) {
         code = check_words(&c);
         if (code == 0 && c.op->kind == DV_ASK_OPTION) code = check_options(&c);
         dv_log_field("pool", c.options.path);

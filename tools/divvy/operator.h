@@ -53,11 +53,9 @@ typedef struct {
 /* ---- operator_options.c ---- */
 
 /* Parses; *rest is the index of the words that are no options. Checks all that the commands have in common. Returns
- * DV_OPTIONS_*. */
+ * as dv_options_parse(). */
 int dv_operator_parse(const char *command, const dv_option *table, dv_operator_options *options, int argc, char **argv,
                       int *rest);
-/* Returns what keeps these options from being one call, or NULL. */
-const char *dv_operator_wrong(const dv_operator_options *options);
 /* Fills in who asks, when, why, and whether it is a dry run. `by` lives as long as the ask. */
 void dv_operator_sign(dv_ask *ask, const dv_operator_options *options, char by[DV_OPERATOR_BY_BYTES]);
 

@@ -13,11 +13,8 @@
 #include "command.h"
 #include "operator.h"
 #include "plan/wish.h"
-#include "znode/path.h"
 
-const char *dv_operator_wrong(const dv_operator_options *o) {
-    if (!o->path) return "--path is missing; it names the pool, such as /work_queues";
-    if (*o->path != '/') return "--path must begin with a slash, such as /work_queues";
+static const char *contradiction(const dv_operator_options *o) {
     if (o->wait && o->dry_run) return "--wait is of no use with --dry-run, which changes nothing";
     if (o->reason && !dv_is_utf8(o->reason)) return "--reason is not UTF-8";
     if (o->reason && strlen(o->reason) > DV_WISH_WHY_BYTES_MAX) return "--reason has more than 512 bytes";
@@ -37,18 +34,15 @@ static void make_one_line(const char *reason) {
 
 int dv_operator_parse(const char *command, const dv_option *table, dv_operator_options *o, int argc, char **argv,
                       int *rest) {
-    const char *reason = NULL;
     *rest = argc;
-    int outcome = dv_options_parse_among(command, table, o, argc, argv, rest);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
+    int code = dv_options_parse_among(command, table, o, argc, argv, rest);
+    if (code == 0) code = dv_options_check_pool(command, o->path);
+    if (code != 0) return code;
     o->wait = o->wait || o->wait_timeout_ms > 0;
     if (o->reason) make_one_line(o->reason);
-    const char *wrong = dv_operator_wrong(o);
-    if (wrong) dv_command_misused(command, "%s", wrong);
-    else if (dv_path_check(o->path, &reason) != 0)
-        dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
-    if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
-    return DV_OPTIONS_PARSED;
+    const char *wrong = contradiction(o);
+    if (wrong) return dv_command_misused(command, "%s", wrong);
+    return dv_look_options_finish(&o->look, command);
 }
 
 /* "anna@host1", of at most so many bytes; what is no UTF-8 is left out. */

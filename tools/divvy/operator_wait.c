@@ -21,11 +21,6 @@ void dv_operator_wait_free(dv_operator_wait *w) {
     dv_plan_free(w->before);
 }
 
-static int out_of_memory(void) {
-    dv_command_say("out of memory");
-    return DV_EXIT_FAILED;
-}
-
 /* ---- the items ---- */
 
 static bool begins_so(const char *item, const char *prefix) {
@@ -84,7 +79,7 @@ static int check_rounds(dv_operator_wait *w, const dv_ask *again) {
     }
     dv_outcome_clear(&outcome);
     dv_asking_drop(errand, w->look);
-    return error ? out_of_memory() : 0;
+    return error ? dv_command_out_of_memory() : 0;
 }
 
 /* Returns whether all is done, by the last look. */

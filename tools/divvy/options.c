@@ -12,6 +12,7 @@
 #include "command.h"
 #include "duration.h"
 #include "nearest.h"
+#include "znode/path.h"
 
 enum { OPTIONS_MAX = 64, CODES = 256, HELP_COLUMN = 28 };
 
@@ -25,55 +26,47 @@ static int take_choice(const char *command, const dv_option *option, void *value
     for (const dv_choice *choice = option->choices; choice->name; choice++) {
         if (strcmp(choice->name, value) == 0) {
             *(int *)place(option, values) = choice->value;
-            return DV_OPTIONS_PARSED;
+            return 0;
         }
         dv_nearest_try(&nearest, choice->name);
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", choice->name);
     }
-    dv_command_misused(command, "--%s: \"%.100s\" is not one of %s%s", option->name, value, known,
-                       dv_nearest_question(&nearest, ""));
-    return DV_OPTIONS_WRONG;
+    return dv_command_misused(command, "--%s: \"%.100s\" is not one of %s%s", option->name, value, known,
+                              dv_nearest_question(&nearest, ""));
 }
 
 static int take_duration(const char *command, const dv_option *option, void *values, const char *value) {
     int64_t ms = 0;
     int error = dv_duration_parse(value, &ms);
-    if (error == -1) {
-        dv_command_misused(command, "--%s: \"%.100s\" is not a duration; give " DV_DURATION_FORMS, option->name, value);
-    } else if (error || ms < option->min_ms || ms > option->max_ms) {
-        dv_command_misused(command, "--%s: \"%.100s\" is out of range; it may be %lldms to %lldh", option->name, value,
-                           (long long)option->min_ms, (long long)(option->max_ms / 3600000));
-        error = -2;
-    }
-    if (error) return DV_OPTIONS_WRONG;
+    if (error == -1)
+        return dv_command_misused(command, "--%s: \"%.100s\" is not a duration; give " DV_DURATION_FORMS, option->name,
+                                  value);
+    if (error || ms < option->min_ms || ms > option->max_ms)
+        return dv_command_misused(command, "--%s: \"%.100s\" is out of range; it may be %lldms to %lldh", option->name,
+                                  value, (long long)option->min_ms, (long long)(option->max_ms / 3600000));
     *(int64_t *)place(option, values) = ms;
-    return DV_OPTIONS_PARSED;
+    return 0;
 }
 
 static int take_number(const char *command, const dv_option *option, void *values, const char *value) {
     char *end = NULL;
     errno = 0;
     long long number = *value >= '0' && *value <= '9' ? strtoll(value, &end, 10) : 0;
-    if (!end || *end != '\0' || errno || number < option->min || number > option->max) {
-        dv_command_misused(command, "--%s: \"%.100s\" is not a number from %" PRId64 " to %" PRId64, option->name,
-                           value, option->min, option->max);
-        return DV_OPTIONS_WRONG;
-    }
+    if (!end || *end != '\0' || errno || number < option->min || number > option->max)
+        return dv_command_misused(command, "--%s: \"%.100s\" is not a number from %" PRId64 " to %" PRId64,
+                                  option->name, value, option->min, option->max);
     *(int64_t *)place(option, values) = number;
-    return DV_OPTIONS_PARSED;
+    return 0;
 }
 
 static int take_one_of_many(dv_texts *list, const char *value) {
     const char **texts =
         (const char **)(uintptr_t)realloc((void *)(uintptr_t)list->texts, (list->count + 1) * sizeof *texts);
-    if (!texts) {
-        dv_command_say("out of memory");
-        return DV_OPTIONS_WRONG;
-    }
+    if (!texts) return dv_command_out_of_memory();
     list->texts = texts;
     list->texts[list->count++] = value;
-    return DV_OPTIONS_PARSED;
+    return 0;
 }
 
 static int take(const char *command, const dv_option *option, void *values, const char *value) {
@@ -85,7 +78,7 @@ static int take(const char *command, const dv_option *option, void *values, cons
     case DV_OPTION_NUMBER: return take_number(command, option, values, value);
     case DV_OPTION_CHOICE: return take_choice(command, option, values, value);
     }
-    return DV_OPTIONS_PARSED;
+    return 0;
 }
 
 /* The options in getopt_long()'s form. A long option's code is CODES plus its index, so that no letter is like it. */
@@ -110,25 +103,24 @@ static void translate(const dv_option *options, const char *manner, translation 
     out->names[count + 1] = (struct option){0};
 }
 
-static void complain_of_unknown(const char *command, const char *word, const dv_option *options) {
+static int complain_of_unknown(const char *command, const char *word, const dv_option *options) {
     size_t dashes = strspn(word, "-");
     dv_nearest nearest = dv_nearest_to(word + dashes, strcspn(word + dashes, "="));
     for (const dv_option *o = options; o->name; o++) dv_nearest_try(&nearest, o->name);
     dv_nearest_try(&nearest, "help");
-    dv_command_misused(command, "there is no option %.100s, or it is short for several%s", word,
-                       dv_nearest_question(&nearest, "--"));
+    return dv_command_misused(command, "there is no option %.100s, or it is short for several%s", word,
+                              dv_nearest_question(&nearest, "--"));
 }
 
 static int complain(const char *command, int code, char **argv, const dv_option *options) {
     /* getopt does not tell an unknown long option from an ambiguous or a needlessly valued one. */
     const char *word = argv[optind - 1];
-    if (code == ':' && optopt < CODES) dv_command_misused(command, "-%c needs a value", optopt);
-    else if (code == ':') dv_command_misused(command, "%.100s needs a value", word);
-    else if (optopt >= CODES) dv_command_misused(command, "--%s takes no value", options[optopt - CODES].name);
-    else if (optopt == 'h' && word[1] == '-') dv_command_misused(command, "--help takes no value");
-    else if (optopt > 0) dv_command_misused(command, "there is no option -%c", optopt);
-    else complain_of_unknown(command, word, options);
-    return DV_OPTIONS_WRONG;
+    if (code == ':' && optopt < CODES) return dv_command_misused(command, "-%c needs a value", optopt);
+    if (code == ':') return dv_command_misused(command, "%.100s needs a value", word);
+    if (optopt >= CODES) return dv_command_misused(command, "--%s takes no value", options[optopt - CODES].name);
+    if (optopt == 'h' && word[1] == '-') return dv_command_misused(command, "--help takes no value");
+    if (optopt > 0) return dv_command_misused(command, "there is no option -%c", optopt);
+    return complain_of_unknown(command, word, options);
 }
 
 static int find_index(const dv_option *options, int code) {
@@ -148,25 +140,22 @@ static int parse(const char *command, const dv_option *options, void *values, in
     optind = 0; /* GNU: start again, whatever was parsed before. */
     for (int code; (code = getopt_long(argc, argv, translated.letters, translated.names, NULL)) != -1;) {
         if (code == '?' || code == ':') return complain(command, code, argv, options);
-        if (code == 'h') return DV_OPTIONS_HELP;
+        if (code == 'h') return DV_COMMAND_HELP;
         int index = find_index(options, code);
         const dv_option *option = &options[index];
-        if (given[index] && option->kind != DV_OPTION_TEXTS && option->kind != DV_OPTION_FLAG) {
-            dv_command_misused(command, "--%s is given twice", option->name);
-            return DV_OPTIONS_WRONG;
-        }
+        if (given[index] && option->kind != DV_OPTION_TEXTS && option->kind != DV_OPTION_FLAG)
+            return dv_command_misused(command, "--%s is given twice", option->name);
         given[index] = true;
         int outcome = take(command, option, values, optarg);
-        if (outcome != DV_OPTIONS_PARSED) return outcome;
+        if (outcome != 0) return outcome;
     }
-    return DV_OPTIONS_PARSED;
+    return 0;
 }
 
 int dv_options_parse(const char *command, const dv_option *options, void *values, int argc, char **argv) {
     int outcome = parse(command, options, values, argc, argv, "");
-    if (outcome != DV_OPTIONS_PARSED || optind >= argc) return outcome;
-    dv_command_misused(command, "\"%.100s\" is not expected here", argv[optind]);
-    return DV_OPTIONS_WRONG;
+    if (outcome != 0 || optind >= argc) return outcome;
+    return dv_command_misused(command, "\"%.100s\" is not expected here", argv[optind]);
 }
 
 int dv_options_parse_among(const char *command, const dv_option *options, void *values, int argc, char **argv,
@@ -181,6 +170,18 @@ int dv_options_parse_before(const char *command, const dv_option *options, void 
     int outcome = parse(command, options, values, argc, argv, "+");
     *rest = optind;
     return outcome;
+}
+
+int dv_options_check_path(const char *command, const char *option, const char *path) {
+    const char *reason = NULL;
+    if (dv_path_check(path, &reason) == 0) return 0;
+    return dv_command_misused(command, "--%s: the path \"%.100s\" %s", option, path, reason);
+}
+
+int dv_options_check_pool(const char *command, const char *path) {
+    if (!path) return dv_command_misused(command, "--path is missing; it names the pool, such as /work_queues");
+    if (*path == '/') return dv_options_check_path(command, "path", path);
+    return dv_command_misused(command, "--path must begin with a slash, such as /work_queues");
 }
 
 static void print_one(const dv_option *option) {

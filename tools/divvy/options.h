@@ -37,13 +37,12 @@ typedef struct {
     char letter;              /* its short form, as n in -n; 0: none */
 } dv_option;
 
-enum { DV_OPTIONS_PARSED, DV_OPTIONS_HELP, DV_OPTIONS_WRONG };
-
 /*
  * Sets in `values` what argv[1] and on say; what is not given stays as it is. An option other than DV_OPTION_TEXTS is
  * taken once: of two values one would be lost without a word.
  *
- * Returns DV_OPTIONS_PARSED; DV_OPTIONS_HELP when --help was met; DV_OPTIONS_WRONG when the mistake was told on stderr.
+ * Returns 0; DV_COMMAND_HELP when --help was met; or the exit code when it was told on stderr what is wrong:
+ * DV_EXIT_USAGE of the call, DV_EXIT_FAILED of us.
  */
 int dv_options_parse(const char *command, const dv_option *options, void *values, int argc, char **argv);
 
@@ -56,6 +55,12 @@ int dv_options_parse_among(const char *command, const dv_option *options, void *
  * behind "--". *rest is the index of what follows in argv. */
 int dv_options_parse_before(const char *command, const dv_option *options, void *values, int argc, char **argv,
                             int *rest);
+
+/* Checks the path of a znode that was given as --`option`. Returns 0, or the exit code when it was told why not. */
+int dv_options_check_path(const char *command, const char *option, const char *path);
+
+/* The same of --path, which names a pool; NULL: it was not given. */
+int dv_options_check_pool(const char *command, const char *path);
 
 /* The options' part of a help text, on stdout. */
 void dv_options_print(const dv_option *options);

@@ -270,10 +270,7 @@ static int prepare_command(process *all) {
     const dv_partition_options *o = &all->options;
     if (!o->arguments) return 0;
     int code = dv_program_find(o->arguments[0], &all->program);
-    if (code != 0) {
-        dv_command_say("%s: %s", o->arguments[0], errno == ENOENT ? "command not found" : strerror(errno));
-        return code;
-    }
+    if (code != 0) return code;
     int error = 0;
     for (size_t i = 0; i < all->count && !error; i++) error = dv_guardians_open(&all->members[i].guardians);
     for (size_t i = 0; i < all->count && !error; i++)
@@ -352,9 +349,7 @@ static int make_members(process *all) {
         made = dv_partition_sessions_divide(&all->options, all->count, &m->options) == 0;
         dv_partition_member_init(m);
     }
-    if (made) return 0;
-    dv_command_say("out of memory");
-    return DV_EXIT_FAILED;
+    return made ? 0 : dv_command_out_of_memory();
 }
 
 static void close_all(process *all) {
@@ -375,12 +370,8 @@ static void close_all(process *all) {
 static int run(int argc, char **argv) {
     process all = {.signal_fd = -1, .hangup_fd = -1};
     all.items = (dv_partition_items){.options = &all.options};
-    int code = DV_EXIT_USAGE;
-    int outcome = dv_partition_options_parse(&all.options, argc, argv);
-    if (outcome == DV_OPTIONS_HELP) {
-        dv_partition_print_help();
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED) {
+    int code = dv_partition_options_parse(&all.options, argc, argv);
+    if (code == 0) {
         dv_log_field("pool", all.options.path);
         if (all.options.identifier && all.options.sessions == 1) dv_log_field("member", all.options.identifier);
         code = make_members(&all);

@@ -13,9 +13,7 @@ int dv_partition_items_open(dv_partition_items *items) {
     const dv_partition_options *o = items->options;
     items->feed =
         (dv_items_feed){.command = o->items_command, .znode = o->items_znode, .interval_ms = o->items_interval_ms};
-    if (dv_items_feed_open(&items->feed, items->session->client) == 0) return 0;
-    dv_command_say("out of memory");
-    return DV_EXIT_FAILED;
+    return dv_items_feed_open(&items->feed, items->session->client) == 0 ? 0 : dv_command_out_of_memory();
 }
 
 void dv_partition_items_close(dv_partition_items *items) {

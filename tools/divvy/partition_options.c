@@ -244,9 +244,7 @@ static const char *stray(const dv_partition_options *options) {
     return options->prepare_timeout_ms >= 0 ? "--prepare-timeout is for commands that stand by; add --standby" : NULL;
 }
 
-static const char *missing(dv_partition_options *options) {
-    if (!options->path) return "--path is missing; it names the pool, such as /work_queues";
-    if (*options->path != '/') return "--path must begin with a slash, such as /work_queues";
+static const char *contradiction(dv_partition_options *options) {
     dv_items_given given = {options->items_from, options->items_command, options->items_znode, options->items.count};
     const char *wrong = dv_items_given_wrong(&given, true);
     if (!wrong && options->items_interval_ms && !options->items_command)
@@ -315,33 +313,31 @@ static void set_defaults(dv_partition_options *options) {
     };
 }
 
-/* Returns whether no word of the command would be run as code with an item's name in it, else tells it. */
-static bool is_free_of_injection(const char *const *arguments) {
+/* Returns 0, or the exit code when it was told that a word of the command would be run as code with an item's name in
+ * it. */
+static int check_injection(const char *const *arguments) {
     dv_code_word code = dv_code_word_find(arguments, DV_CHILD_PLACEHOLDER);
-    if (code.at == 0) return true;
+    if (code.at == 0) return 0;
     if (code.instead)
-        dv_command_misused(command,
-                           "%.100s would run what stands in an item's name: " DV_CHILD_PLACEHOLDER " is part of its "
-                           "code; write %s there, or give " DV_CHILD_PLACEHOLDER
-                           " as a word of its own behind the code",
-                           code.program, code.instead);
-    else
-        dv_command_misused(command,
-                           "%.100s would run what stands in an item's name: " DV_CHILD_PLACEHOLDER " is part of its "
-                           "code; run a script instead, which has the name in DIVVY_ITEM and quotes it",
-                           code.program);
-    return false;
+        return dv_command_misused(command,
+                                  "%.100s would run what stands in an item's name: " DV_CHILD_PLACEHOLDER
+                                  " is part of its code; write %s there, or give " DV_CHILD_PLACEHOLDER
+                                  " as a word of its own behind the code",
+                                  code.program, code.instead);
+    return dv_command_misused(command,
+                              "%.100s would run what stands in an item's name: " DV_CHILD_PLACEHOLDER
+                              " is part of its code; run a script instead, which has the name in DIVVY_ITEM and "
+                              "quotes it",
+                              code.program);
 }
 
-/* The command behind "--". Returns whether what was found there is in order. */
-static bool take_command(dv_partition_options *options, int rest, int argc, char **argv) {
-    if (rest == argc) return true;
-    if (strcmp(argv[rest - 1], "--") != 0) {
-        dv_command_misused(command, "\"%.100s\" is not expected here; a command stands behind --", argv[rest]);
-        return false;
-    }
+/* The command behind "--". Returns 0, or the exit code. */
+static int take_command(dv_partition_options *options, int rest, int argc, char **argv) {
+    if (rest == argc) return 0;
+    if (strcmp(argv[rest - 1], "--") != 0)
+        return dv_command_misused(command, "\"%.100s\" is not expected here; a command stands behind --", argv[rest]);
     options->arguments = (const char *const *)&argv[rest];
-    return is_free_of_injection(options->arguments);
+    return check_injection(options->arguments);
 }
 
 /* Returns how long commands may prepare where nothing else was said. A last owner waits for its own --handover-timeout,
@@ -354,24 +350,21 @@ static int64_t prepare_ms(int64_t handover_ms) {
 int dv_partition_options_parse(dv_partition_options *options, int argc, char **argv) {
     set_defaults(options);
     int rest = argc;
-    int outcome = dv_options_parse_before(command, table, options, argc, argv, &rest);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
-    if (!take_command(options, rest, argc, argv)) return DV_OPTIONS_WRONG;
-    const char *wrong = missing(options);
-    if (wrong) {
-        dv_command_misused(command, "%s", wrong);
-        return DV_OPTIONS_WRONG;
-    }
+    int code = dv_options_parse_before(command, table, options, argc, argv, &rest);
+    if (code == 0) code = take_command(options, rest, argc, argv);
+    if (code == 0) code = dv_options_check_pool(command, options->path);
+    if (code != 0) return code;
+    const char *wrong = contradiction(options);
+    if (wrong) return dv_command_misused(command, "%s", wrong);
     if (options->drain_ms < 0) options->drain_ms = DRAIN_MS;
     if (options->restart < 0) options->restart = DV_RESTART_ALWAYS;
     if (options->prepare_timeout_ms < 0) options->prepare_timeout_ms = prepare_ms(options->handover_timeout_ms);
     dv_partition_extras_finish(options);
     if (!options->items_interval_ms) options->items_interval_ms = DV_ITEMS_INTERVAL_MS;
-    if (dv_session_options_finish(&options->session, command) != 0) return DV_OPTIONS_WRONG;
-    if (options->items_command || options->items_znode) return DV_OPTIONS_PARSED;
-    int error = options->items_from ? dv_item_list_read(&options->list, options->items_from)
-                                    : dv_item_list_copy(&options->list, &options->items);
-    return error ? DV_OPTIONS_WRONG : DV_OPTIONS_PARSED;
+    code = dv_session_options_finish(&options->session, command);
+    if (code != 0 || options->items_command || options->items_znode) return code;
+    return options->items_from ? dv_item_list_read(&options->list, options->items_from)
+                               : dv_item_list_copy(&options->list, &options->items);
 }
 
 void dv_partition_options_free(dv_partition_options *options) {

@@ -66,8 +66,7 @@ typedef struct {
 /*
  * Parses the command line, and reads the files that it names.
  *
- * Returns DV_OPTIONS_PARSED, DV_OPTIONS_HELP, or DV_OPTIONS_WRONG when the mistake was told on stderr. In each case
- * release *options with dv_partition_options_free().
+ * Returns as dv_options_parse(). In each case release *options with dv_partition_options_free().
  */
 int dv_partition_options_parse(dv_partition_options *options, int argc, char **argv);
 

@@ -10,7 +10,6 @@
 #include "log.h"
 #include "options.h"
 #include "plan_call.h"
-#include "znode/path.h"
 
 static const char command[] = "plan";
 
@@ -123,7 +122,6 @@ static bool names_server(const dv_plan_call *o) {
 }
 
 static const char *wrong_with_path(const dv_plan_call *o) {
-    if (*o->path != '/') return "--path must begin with a slash, such as /work_queues";
     if (o->members) return "give --path or --members, not both: the pool has its own members";
     if (o->items_from || o->items.count) return "give --path or items, not both: the pool's plan has its own items";
     if (o->assign != DV_BY_PLAN) return "--assign: a pool's members go by its plan; leave --path out for other rules";
@@ -163,84 +161,66 @@ static bool read_number(const char *text, int64_t most, int64_t *number) {
     return *number >= 0 && *number <= most;
 }
 
-/* Without --path. Returns whether it is well-formed; if not, that was told. */
-static bool read_leave_count(dv_plan_call *o) {
-    if (o->path || o->leave.count == 0) return true;
+/* Without --path. Returns 0, or the exit code. */
+static int read_leave_count(dv_plan_call *o) {
+    if (o->path || o->leave.count == 0) return 0;
     if (o->leave.count > 1)
-        dv_command_misused(command, "--leave is given twice; without --path it says how many leave");
-    else if (!read_number(o->leave.texts[0], DV_PLAN_CALL_MEMBERS_MAX, &o->leave_count))
-        dv_command_misused(command,
-                           "--leave: \"%.100s\" is not a number from 0 to %d; it names members with --path only",
-                           o->leave.texts[0], DV_PLAN_CALL_MEMBERS_MAX);
-    else return true;
-    return false;
+        return dv_command_misused(command, "--leave is given twice; without --path it says how many leave");
+    if (read_number(o->leave.texts[0], DV_PLAN_CALL_MEMBERS_MAX, &o->leave_count)) return 0;
+    return dv_command_misused(command,
+                              "--leave: \"%.100s\" is not a number from 0 to %d; it names members with --path only",
+                              o->leave.texts[0], DV_PLAN_CALL_MEMBERS_MAX);
 }
 
-/* Adds a wish; `equals` is where its member's name ends. Returns whether it is well-formed; if not, that was told. */
-static bool add_wish(dv_plan_call *o, const char *option, const char *text, const char *equals, int64_t weight) {
+/* Adds a wish; `equals` is where its member's name ends. Returns 0, or the exit code. */
+static int add_wish(dv_plan_call *o, const char *option, const char *text, const char *equals, int64_t weight) {
     dv_plan_wish *wish = &o->wishes[o->wish_count];
     *wish = (dv_plan_wish){option, strndup(text, (size_t)(equals - text)), (uint32_t)weight};
-    if (!wish->member) {
-        dv_command_say("out of memory");
-        return false;
-    }
+    if (!wish->member) return dv_command_out_of_memory();
     o->wish_count++;
-    if (!*wish->member) {
-        dv_command_misused(command, "--%s: the member's name is empty", option);
-        return false;
-    }
+    if (!*wish->member) return dv_command_misused(command, "--%s: the member's name is empty", option);
     for (size_t n = 0; n + 1 < o->wish_count; n++) {
-        if (strcmp(o->wishes[n].member, wish->member) != 0) continue;
-        dv_command_misused(command, "--%s: the weight of \"%.100s\" is given twice", option, wish->member);
-        return false;
+        if (strcmp(o->wishes[n].member, wish->member) == 0)
+            return dv_command_misused(command, "--%s: the weight of \"%.100s\" is given twice", option, wish->member);
     }
-    return true;
+    return 0;
 }
 
-static bool read_wishes(dv_plan_call *o) {
-    bool good = (o->wishes = calloc(o->drains.count + o->weights.count + 1, sizeof *o->wishes));
-    if (!good) dv_command_say("out of memory");
-    for (size_t n = 0; good && n < o->drains.count; n++)
-        good = add_wish(o, "drain", o->drains.texts[n], strchr(o->drains.texts[n], '\0'), 0);
-    for (size_t n = 0; good && n < o->weights.count; n++) {
+/* Returns 0, or the exit code. */
+static int read_wishes(dv_plan_call *o) {
+    o->wishes = calloc(o->drains.count + o->weights.count + 1, sizeof *o->wishes);
+    int code = o->wishes ? 0 : dv_command_out_of_memory();
+    for (size_t n = 0; code == 0 && n < o->drains.count; n++)
+        code = add_wish(o, "drain", o->drains.texts[n], strchr(o->drains.texts[n], '\0'), 0);
+    for (size_t n = 0; code == 0 && n < o->weights.count; n++) {
         const char *text = o->weights.texts[n], *equals = strrchr(text, '=');
         int64_t weight;
-        good = equals && read_number(equals + 1, UINT32_MAX, &weight);
-        if (!good)
-            dv_command_misused(command, "--weight: \"%.100s\" is not MEMBER=W, with W from 0 to %u", text, UINT32_MAX);
-        else good = add_wish(o, "weight", text, equals, weight);
+        if (!equals || !read_number(equals + 1, UINT32_MAX, &weight))
+            return dv_command_misused(command, "--weight: \"%.100s\" is not MEMBER=W, with W from 0 to %u", text,
+                                      UINT32_MAX);
+        code = add_wish(o, "weight", text, equals, weight);
     }
-    return good;
+    return code;
 }
 
 static int finish_with_path(dv_plan_call *o) {
-    const char *reason = NULL;
-    if (dv_path_check(o->path, &reason) != 0) {
-        dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
-        return DV_OPTIONS_WRONG;
-    }
     const char *wrong = dv_tags_make(o->tags_made, o->tags);
-    if (wrong) {
-        dv_command_misused(command, "--tags: a tag of \"%.100s\" %s", o->tags, wrong);
-        return DV_OPTIONS_WRONG;
-    }
+    if (wrong) return dv_command_misused(command, "--tags: a tag of \"%.100s\" %s", o->tags, wrong);
     if (!o->look.timeout_ms) o->look.timeout_ms = DV_LOOK_TIMEOUT_MS;
-    return dv_look_options_finish(&o->look, command) == 0 ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
+    return dv_look_options_finish(&o->look, command);
 }
 
 static int parse(dv_plan_call *o, int argc, char **argv) {
-    int outcome = dv_options_parse(command, table, o, argc, argv);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
-    if (!read_leave_count(o) || !read_wishes(o)) return DV_OPTIONS_WRONG;
+    int code = dv_options_parse(command, table, o, argc, argv);
+    if (code == 0 && o->path) code = dv_options_check_pool(command, o->path);
+    if (code == 0) code = read_leave_count(o);
+    if (code == 0) code = read_wishes(o);
+    if (code != 0) return code;
     const char *wrong = o->path ? wrong_with_path(o) : wrong_without_path(o);
-    if (wrong) {
-        dv_command_misused(command, "%s", wrong);
-        return DV_OPTIONS_WRONG;
-    }
+    if (wrong) return dv_command_misused(command, "%s", wrong);
     if (o->path) return finish_with_path(o);
-    int error = o->items_from ? dv_item_list_read(&o->list, o->items_from) : dv_item_list_copy(&o->list, &o->items);
-    if (!error && o->loads_from) error = dv_plan_loads_read(&o->loads, o->loads_from, &o->list);
-    return error ? DV_OPTIONS_WRONG : DV_OPTIONS_PARSED;
+    code = o->items_from ? dv_item_list_read(&o->list, o->items_from) : dv_item_list_copy(&o->list, &o->items);
+    return code || !o->loads_from ? code : dv_plan_loads_read(&o->loads, o->loads_from, &o->list);
 }
 
 /* ---- doing it ---- */
@@ -270,12 +250,8 @@ static void free_call(dv_plan_call *o) {
 
 static int run(int argc, char **argv) {
     dv_plan_call o = {.max_moves = -1, .items_order = -1};
-    int code = DV_EXIT_USAGE;
-    int outcome = parse(&o, argc, argv);
-    if (outcome == DV_OPTIONS_HELP) {
-        print_help();
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED) {
+    int code = parse(&o, argc, argv);
+    if (code == 0) {
         if (o.path) dv_log_field("pool", o.path);
         code = run_plan(&o);
     }

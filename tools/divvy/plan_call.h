@@ -44,8 +44,8 @@ enum { DV_BY_PLAN, DV_BY_RENDEZVOUS, DV_BY_ROUND_ROBIN, DV_BY_STICKY, DV_BY_RULE
 
 /* Each fills in what the forecast tells, and returns 0, or the exit code when it was told why not. */
 
-/* Reads loads of the items from a file, "-" being stdin. *loads is malloc'ed. 0, or -1 when it was told on stderr what
- * is wrong. */
+/* Reads loads of the items from a file, "-" being stdin. *loads is malloc'ed. Returns 0, or the exit code when it was
+ * told on stderr what is wrong. */
 int dv_plan_loads_read(double **loads, const char *path, const dv_item_list *items);
 
 /* For members that are made up. */

@@ -30,7 +30,7 @@ static int read_whole(const char *path, char **text, size_t *bytes) {
     return error;
 }
 
-/* Returns 0, or -1 when it was told what is wrong with the lines. */
+/* Returns 0, or the exit code when it was told what is wrong with the lines. */
 static int check(const dv_load_lines *lines, const dv_item_list *items, const char *path) {
     static const char *const wrong[DV_LOAD_LINE_KINDS] = {NULL, "is no number", "is below 0", "is not finite",
                                                           "has too many digits"};
@@ -38,27 +38,25 @@ static int check(const dv_load_lines *lines, const dv_item_list *items, const ch
         if (lines->bad[kind].count == 0) continue;
         dv_command_say("--loads %.300s: the load of %.200s %s: \"%s\"", path, items->names[lines->bad[kind].item],
                        wrong[kind], lines->bad[kind].number);
-        return -1;
+        return DV_EXIT_USAGE;
     }
     if (lines->missing < items->count) return 0;
     dv_command_say("--loads %.300s: no line has a load of any of the items, such as \"%.200s 1.5\"", path,
                    items->names[0]);
-    return -1;
+    return DV_EXIT_USAGE;
 }
 
 int dv_plan_loads_read(double **loads, const char *path, const dv_item_list *items) {
     char *text = NULL;
     size_t bytes = 0;
     dv_load_lines lines = {.loads = NULL};
-    int error = read_whole(path, &text, &bytes);
-    if (error) dv_command_say("--loads %.300s: %s", path, strerror(error));
-    if (!error && dv_load_lines_read(&lines, items, text, bytes) != 0) {
-        dv_command_say("out of memory");
-        error = -1;
-    }
+    int error = read_whole(path, &text, &bytes), code = DV_EXIT_USAGE;
+    if (!error && dv_load_lines_read(&lines, items, text, bytes) != 0) error = ENOMEM;
     free(text);
-    if (!error) error = check(&lines, items, path);
-    if (!error) {
+    if (error == ENOMEM) code = dv_command_out_of_memory();
+    else if (error) dv_command_say("--loads %.300s: %s", path, strerror(error));
+    else code = check(&lines, items, path);
+    if (code == 0) {
         *loads = lines.loads;
         lines.loads = NULL;
         if (lines.missing)
@@ -68,5 +66,5 @@ int dv_plan_loads_read(double **loads, const char *path, const dv_item_list *ite
                 path, lines.missing, items->count, items->names[lines.first_missing]);
     }
     dv_load_lines_free(&lines);
-    return error;
+    return code;
 }

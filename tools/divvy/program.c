@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+#include "command.h"
 
 /* 0 or an errno. */
 static int look_at(const char *path) {
@@ -27,18 +27,19 @@ static bool is_missing(int error) {
     return error == ENOENT || error == ENOTDIR;
 }
 
-static int judge(int error) {
-    errno = error;
-    return is_missing(error) ? NOT_FOUND : NOT_EXECUTABLE;
+static int refuse(const char *name, int error) {
+    dv_command_say("%s: %s", name, error == ENOENT ? "command not found" : strerror(error));
+    return is_missing(error) ? DV_EXIT_NOT_FOUND : DV_EXIT_NOT_EXECUTABLE;
 }
 
+/* Returns 0 or an errno. */
 static int find_in(const char *folders, const char *name, char **out) {
     int first_error = ENOENT;
     for (const char *at = folders;;) {
         size_t bytes = strcspn(at, ":");
         char *path = NULL;
         /* An empty folder is the current one. */
-        if (asprintf(&path, "%.*s%s%s", (int)bytes, at, bytes ? "/" : "./", name) < 0) return judge(ENOMEM);
+        if (asprintf(&path, "%.*s%s%s", (int)bytes, at, bytes ? "/" : "./", name) < 0) return ENOMEM;
         int error = look_at(path);
         if (error == 0) {
             *out = path;
@@ -47,21 +48,22 @@ static int find_in(const char *folders, const char *name, char **out) {
         free(path);
         /* One that may not be executed is passed over, and told if there is no other. */
         if (is_missing(first_error) && !is_missing(error)) first_error = error;
-        if (at[bytes] == '\0') return judge(first_error);
+        if (at[bytes] == '\0') return first_error;
         at += bytes + 1;
     }
 }
 
 int dv_program_find(const char *name, char **out) {
+    const char *folders = getenv("PATH");
+    int error = ENOENT;
     *out = NULL;
-    if (*name == '\0') return judge(ENOENT);
-    if (!strchr(name, '/')) {
-        const char *folders = getenv("PATH");
-        return find_in(folders ? folders : _PATH_DEFPATH, name, out);
+    if (strchr(name, '/')) {
+        error = look_at(name);
+        if (error == 0 && !(*out = strdup(name))) error = ENOMEM;
+    } else if (*name) {
+        error = find_in(folders ? folders : _PATH_DEFPATH, name, out);
     }
-    int error = look_at(name);
-    if (error == 0 && !(*out = strdup(name))) error = ENOMEM;
-    return error ? judge(error) : 0;
+    return error ? refuse(name, error) : 0;
 }
 
 /* Executes a file that the kernel does not take for a program: as a script of the shell. */

@@ -5,8 +5,8 @@
 /*
  * Finds the program that a shell would run as `name`: itself where it has a slash, else by $PATH.
  *
- * Returns 0 with *out set to its path, to be freed; or as the exit code that shells have for it: 127 when there is
- * none, 126 when what there is cannot be executed, with errno set to the reason.
+ * Returns 0 with *out set to its path, to be freed. Otherwise it tells why not, and returns the exit code that shells
+ * have for it: 127 when there is none, 126 when what there is cannot be executed.
  */
 int dv_program_find(const char *name, char **out);
 

@@ -6,12 +6,8 @@
 
 static int run(int argc, char **argv) {
     dv_serve_options options;
-    int code = DV_EXIT_USAGE;
-    int outcome = dv_serve_options_parse(&options, argc, argv);
-    if (outcome == DV_OPTIONS_HELP) {
-        dv_serve_options_help();
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED) {
+    int code = dv_serve_options_parse(&options, argc, argv);
+    if (code == 0) {
         if (options.paths.count == 1 && options.below.count == 0) dv_log_field("pool", options.paths.texts[0]);
         code = dv_serve_run(&options);
     }

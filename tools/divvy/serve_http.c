@@ -393,10 +393,7 @@ static int start(dv_serve_http *http) {
 
 int dv_serve_http_start(dv_serve_http **out, dv_serve *serve) {
     dv_serve_http *http = *out = calloc(1, sizeof *http);
-    if (!http) {
-        dv_command_say("out of memory");
-        return DV_EXIT_FAILED;
-    }
+    if (!http) return dv_command_out_of_memory();
     http->serve = serve;
     pthread_mutex_init(&http->lock, NULL);
     pthread_cond_init(&http->woken, NULL);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "command.h"
-#include "znode/path.h"
 
 const char dv_serve_name[] = "serve";
 
@@ -114,31 +113,27 @@ static bool parse_listen(dv_serve_options *o) {
 
 static int check_listen(dv_serve_options *o) {
     if (!o->listen) o->listen = "9741";
-    if (!parse_listen(o)) {
-        dv_command_misused(dv_serve_name,
-                           "--listen: \"%.100s\" is no address; give 127.0.0.1:9741, [::1]:9741 or a port of its own",
-                           o->listen);
-        return -1;
-    }
+    if (!parse_listen(o))
+        return dv_command_misused(
+            dv_serve_name, "--listen: \"%.100s\" is no address; give 127.0.0.1:9741, [::1]:9741 or a port of its own",
+            o->listen);
     if (o->loopback || o->public) return 0;
-    dv_command_misused(dv_serve_name,
-                       "--listen: at %.100s everybody in its network could read the pools, without a password; "
-                       "give --public if that is meant",
-                       o->listen);
-    return -1;
+    return dv_command_misused(dv_serve_name,
+                              "--listen: at %.100s everybody in its network could read the pools, without a password; "
+                              "give --public if that is meant",
+                              o->listen);
 }
 
 /* ---- the whole ---- */
 
 static int check_texts(const dv_texts *paths, const char *option) {
-    const char *reason = NULL;
     if (paths->count > DV_SERVE_POOLS_MAX)
         return dv_command_misused(dv_serve_name, "--%s is given %zu times; %d are the most", option, paths->count,
                                   DV_SERVE_POOLS_MAX);
     for (size_t i = 0; i < paths->count; i++) {
         const char *path = paths->texts[i];
-        if (dv_path_check(path, &reason) != 0)
-            return dv_command_misused(dv_serve_name, "--%s: the path \"%.100s\" %s", option, path, reason);
+        int code = dv_options_check_path(dv_serve_name, option, path);
+        if (code != 0) return code;
         for (size_t k = 0; k < i; k++) {
             if (strcmp(paths->texts[k], path) == 0)
                 return dv_command_misused(dv_serve_name, "--%s: %.100s is given twice", option, path);
@@ -148,21 +143,20 @@ static int check_texts(const dv_texts *paths, const char *option) {
 }
 
 static int check_paths(const dv_serve_options *o) {
-    const char *reason = NULL;
     if (o->paths.count == 0 && o->below.count == 0)
         return dv_command_misused(dv_serve_name, "--path or --below is required");
-    if (check_texts(&o->paths, "path") != 0 || check_texts(&o->below, "below") != 0) return DV_EXIT_USAGE;
-    if (dv_path_check(o->root, &reason) != 0)
-        return dv_command_misused(dv_serve_name, "--root: the path \"%.100s\" %s", o->root, reason);
-    return 0;
+    int code = check_texts(&o->paths, "path");
+    if (code == 0) code = check_texts(&o->below, "below");
+    return code ? code : dv_options_check_path(dv_serve_name, "root", o->root);
 }
 
 int dv_serve_options_parse(dv_serve_options *o, int argc, char **argv) {
     *o = (dv_serve_options){.look = {.timeout_ms = DV_LOOK_TIMEOUT_MS}, .root = "/divvy", .interval_ms = 1000};
-    int outcome = dv_options_parse(dv_serve_name, table, o, argc, argv);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
-    bool good = check_paths(o) == 0 && check_listen(o) == 0 && dv_look_options_finish(&o->look, dv_serve_name) == 0;
-    return good ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
+    int code = dv_options_parse(dv_serve_name, table, o, argc, argv);
+    if (code != 0) return code;
+    code = check_paths(o);
+    if (code == 0) code = check_listen(o);
+    return code ? code : dv_look_options_finish(&o->look, dv_serve_name);
 }
 
 void dv_serve_options_free(dv_serve_options *o) {

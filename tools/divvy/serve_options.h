@@ -24,7 +24,7 @@ typedef struct {
 
 extern const char dv_serve_name[];
 
-/* DV_OPTIONS_PARSED, _HELP, or _WRONG when the mistake was told on stderr. */
+/* As dv_options_parse(). */
 int dv_serve_options_parse(dv_serve_options *options, int argc, char **argv);
 void dv_serve_options_help(void);
 void dv_serve_options_free(dv_serve_options *options);

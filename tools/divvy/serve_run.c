@@ -37,11 +37,6 @@ typedef struct {
     int told_error;
 } server;
 
-static int out_of_memory(void) {
-    dv_command_say("out of memory");
-    return DV_EXIT_FAILED;
-}
-
 static int64_t sooner(int64_t count) {
     int64_t ms = count * 1000 / READS_A_SECOND;
     return dv_session_now_ms() + (ms > REST_MS ? ms : REST_MS);
@@ -163,7 +158,7 @@ static int prepare(server *s, const dv_serve_options *o) {
     s->serve.stream = dv_serve_stream_new();
     s->services_path = strcmp(o->root, "/") == 0 ? strdup("/services") : dv_path_join(o->root, "services");
     int error = s->serve.stream && s->services_path ? dv_serve_pools_init(&s->pools, &s->serve, s->look) : DIVVY_ENOMEM;
-    if (error) return out_of_memory();
+    if (error) return dv_command_out_of_memory();
     s->serve.desk = dv_serve_desk_start(&s->serve);
     return s->serve.desk ? 0 : DV_EXIT_FAILED;
 }

@@ -63,20 +63,15 @@ static void print_help(void) {
 }
 
 static int parse(services_options *o, int argc, char **argv) {
-    const char *reason = NULL;
     int rest = 0;
-    int outcome = dv_options_parse_among(command, table, o, argc, argv, &rest);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
-    outcome = DV_OPTIONS_WRONG;
+    int code = dv_options_parse_among(command, table, o, argc, argv, &rest);
+    if (code == 0) code = dv_options_check_path(command, "root", o->root);
+    if (code != 0) return code;
     if (rest < argc) o->role = argv[rest];
-    if (argc - rest > 1) dv_command_misused(command, "\"%.100s\" is not expected here", argv[rest + 1]);
-    else if (o->role && !*o->role) dv_command_misused(command, "ROLE cannot be empty");
-    else if (dv_path_check(o->root, &reason) != 0)
-        dv_command_misused(command, "--root: the path \"%.100s\" %s", o->root, reason);
-    else if (o->json && o->format_text) dv_command_misused(command, "give --json or --format, not both");
-    else if (o->format_text && dv_format_parse(&o->format, command, o->format_text, formats) != 0) return outcome;
-    else if (dv_look_options_finish(&o->look, command) == 0) outcome = DV_OPTIONS_PARSED;
-    return outcome;
+    if (argc - rest > 1) return dv_command_misused(command, "\"%.100s\" is not expected here", argv[rest + 1]);
+    if (o->role && !*o->role) return dv_command_misused(command, "ROLE cannot be empty");
+    code = dv_format_parse(&o->format, command, o->format_text, o->json, formats);
+    return code ? code : dv_look_options_finish(&o->look, command);
 }
 
 /* ---- showing ---- */
@@ -195,14 +190,8 @@ static int run_services(const services_options *o) {
 
 static int run(int argc, char **argv) {
     services_options o = {.look = {.timeout_ms = DV_LOOK_TIMEOUT_MS}, .root = "/divvy"};
-    int code = DV_EXIT_USAGE;
-    int outcome = parse(&o, argc, argv);
-    if (outcome == DV_OPTIONS_HELP) {
-        print_help();
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED) {
-        code = run_services(&o);
-    }
+    int code = parse(&o, argc, argv);
+    if (code == 0) code = run_services(&o);
     dv_format_free(o.format);
     dv_look_options_free(&o.look);
     return code;

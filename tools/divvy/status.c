@@ -20,7 +20,6 @@
 #include "look.h"
 #include "status_print.h"
 #include "table_screen.h"
-#include "znode/path.h"
 
 static const char command[] = "status";
 
@@ -98,30 +97,19 @@ static void print_help(void) {
 
 /* ---- options ---- */
 
-static const char *missing(const status_options *o) {
-    if (!o->path) return "--path is missing; it names the pool, such as /work_queues";
-    if (*o->path != '/') return "--path must begin with a slash, such as /work_queues";
-    if (o->json && o->format_text) return "give --json or --format, not both";
-    dv_items_given given = {o->items_from, o->items_command, o->items_znode, o->items.count};
-    return dv_items_given_wrong(&given, false);
-}
-
 static int parse(status_options *o, int argc, char **argv) {
-    const char *reason = NULL;
-    int outcome = dv_options_parse(command, table, o, argc, argv);
-    if (outcome != DV_OPTIONS_PARSED) return outcome;
-    const char *wrong = missing(o);
-    if (wrong) dv_command_misused(command, "%s", wrong);
-    else if (dv_path_check(o->path, &reason) != 0)
-        dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
-    if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
-    if (o->format_text && dv_format_parse(&o->format, command, o->format_text, dv_status_formats) != 0)
-        return DV_OPTIONS_WRONG;
-    int error = 0;
+    int code = dv_options_parse(command, table, o, argc, argv);
+    if (code == 0) code = dv_options_check_pool(command, o->path);
+    if (code != 0) return code;
+    dv_items_given given = {o->items_from, o->items_command, o->items_znode, o->items.count};
+    const char *wrong = dv_items_given_wrong(&given, false);
+    if (wrong) return dv_command_misused(command, "%s", wrong);
+    code = dv_look_options_finish(&o->look, command);
+    if (code == 0) code = dv_format_parse(&o->format, command, o->format_text, o->json, dv_status_formats);
+    if (code != 0) return code;
     if (o->items_from && stat(o->items_from, &o->read_as) != 0) o->read_as = (struct stat){0};
-    if (o->items_from) error = dv_item_list_read(&o->list, o->items_from);
-    else if (o->items.count > 0) error = dv_item_list_copy(&o->list, &o->items);
-    return error ? DV_OPTIONS_WRONG : DV_OPTIONS_PARSED;
+    if (o->items_from) return dv_item_list_read(&o->list, o->items_from);
+    return o->items.count > 0 ? dv_item_list_copy(&o->list, &o->items) : 0;
 }
 
 static void free_options(status_options *o) {
@@ -144,11 +132,6 @@ typedef struct {
     bool shown; /* at least once */
 } viewer;
 
-static int out_of_memory(void) {
-    dv_command_say("out of memory");
-    return DV_EXIT_FAILED;
-}
-
 static int show(viewer *v) {
     dv_status_page before = v->page;
     v->page = (dv_status_page){.members = NULL};
@@ -158,9 +141,9 @@ static int show(viewer *v) {
                      ? dv_status_page_format(&v->status, o->format)
                      : dv_status_page_print(&v->status, &v->page, &before, o->watch, dv_columns_of_output(o->wide));
     dv_status_page_free(&before);
-    int code = text ? 0 : out_of_memory();
+    int code = text ? 0 : dv_command_out_of_memory();
     if (text && (o->json || o->format)) dv_output_write(&v->output, text, strlen(text));
-    else if (text && dv_screen_show(&v->screen, text) != 0) code = out_of_memory();
+    else if (text && dv_screen_show(&v->screen, text) != 0) code = dv_command_out_of_memory();
     free(text);
     v->shown = true;
     return code;
@@ -293,7 +276,7 @@ static int run_viewer(status_options *o) {
     dv_screen_init(&v.screen, &v.output);
     v.screen.in_place = v.screen.in_place && o->watch;
     int code = dv_look_open(&v.look, &o->look, command, v.output.stop_fd);
-    if (code == 0) code = dv_pool_plan_init(&v.plan, v.look, o->path) == 0 ? 0 : out_of_memory();
+    if (code == 0) code = dv_pool_plan_init(&v.plan, v.look, o->path) == 0 ? 0 : dv_command_out_of_memory();
     v.status.plan = &v.plan;
     if (code == 0) code = o->watch ? watch(&v) : look_once(&v);
     if (code == 0 && v.output.error) {
@@ -310,12 +293,8 @@ static int run_viewer(status_options *o) {
 
 static int run(int argc, char **argv) {
     status_options o = {.look = {.timeout_ms = DV_LOOK_TIMEOUT_MS}, .interval_ms = 2000};
-    int code = DV_EXIT_USAGE;
-    int outcome = parse(&o, argc, argv);
-    if (outcome == DV_OPTIONS_HELP) {
-        print_help();
-        code = dv_command_printed();
-    } else if (outcome == DV_OPTIONS_PARSED) {
+    int code = parse(&o, argc, argv);
+    if (code == 0) {
         dv_log_field("pool", o.path);
         code = run_viewer(&o);
     }

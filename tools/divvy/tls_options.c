@@ -43,9 +43,7 @@ static int check_access(const char *option, const char *path, const char *comman
     char text[128];
     if (!path || stat(path, &status) != 0) return 0;
     const char *wrong = dv_auth_file_exposed(&status, geteuid(), text, sizeof text);
-    if (!wrong) return 0;
-    dv_command_misused(command, "--%s %s: %s", option, path, wrong);
-    return -1;
+    return wrong ? dv_command_misused(command, "--%s %s: %s", option, path, wrong) : 0;
 }
 
 /* The native client trusts OpenSSL's default store besides our CA: so that becomes our CA, too. */
@@ -56,8 +54,7 @@ static int keep_other_cas_out(const char *ca_file) {
     if (copy) memcpy(copy, environ, count * sizeof *copy);
     if (!copy || setenv("SSL_CERT_FILE", ca_file, 1) != 0 || setenv("SSL_CERT_DIR", "/nonexistent", 1) != 0) {
         free(copy);
-        dv_command_say("out of memory");
-        return -1;
+        return dv_command_out_of_memory();
     }
     given = copy;
     return 0;
@@ -65,21 +62,18 @@ static int keep_other_cas_out(const char *ca_file) {
 
 int dv_tls_options_finish(dv_tls_options *options, const char *command) {
     complete(options);
-    if (check_access("sasl-password-file", options->sasl_password_file, command) != 0) return -1;
-    if (!is_tls(options)) return 0;
-    if (!options->ca_file || !options->certificate_file || !options->key_file) {
-        dv_command_misused(command,
-                           "TLS needs --tls-ca, --tls-cert and --tls-key (or DIVVY_TLS_CA_FILE, "
-                           "DIVVY_TLS_CERTIFICATE_FILE and DIVVY_TLS_KEY_FILE); --%s is missing",
-                           !options->ca_file            ? "tls-ca"
-                           : !options->certificate_file ? "tls-cert"
-                                                        : "tls-key");
-        return -1;
-    }
-    if (check_access("tls-key", options->key_file, command) != 0 ||
-        check_access("tls-key-password-file", options->key_password_file, command) != 0)
-        return -1;
-    return keep_other_cas_out(options->ca_file);
+    int code = check_access("sasl-password-file", options->sasl_password_file, command);
+    if (code != 0 || !is_tls(options)) return code;
+    if (!options->ca_file || !options->certificate_file || !options->key_file)
+        return dv_command_misused(command,
+                                  "TLS needs --tls-ca, --tls-cert and --tls-key (or DIVVY_TLS_CA_FILE, "
+                                  "DIVVY_TLS_CERTIFICATE_FILE and DIVVY_TLS_KEY_FILE); --%s is missing",
+                                  !options->ca_file            ? "tls-ca"
+                                  : !options->certificate_file ? "tls-cert"
+                                                               : "tls-key");
+    code = check_access("tls-key", options->key_file, command);
+    if (code == 0) code = check_access("tls-key-password-file", options->key_password_file, command);
+    return code ? code : keep_other_cas_out(options->ca_file);
 }
 
 void dv_tls_options_apply(const dv_tls_options *options, divvy_client_config *config) {

@@ -41,7 +41,7 @@ typedef struct {
 bool dv_tls_options_given(const dv_tls_options *options);
 
 /* Takes what was not given from the environment, and sees to it that OpenSSL trusts no CA besides. To be called once,
- * before any thread. Returns 0, or -1 when the mistake was told as one in the usage of `command`. */
+ * before any thread. Returns 0, or the exit code when it was told what is wrong. */
 int dv_tls_options_finish(dv_tls_options *options, const char *command);
 
 void dv_tls_options_apply(const dv_tls_options *options, divvy_client_config *config);
