@@ -133,3 +133,42 @@ TEST(test_reconnect_is_cheap) {
     divvy_client_close(client);
     divvy_testing_ensemble_destroy(e);
 }
+
+/* ---- a session that cannot be opened ---- */
+
+static const dv_znode_backend *real;
+static int refusals;
+
+static int reopen(dv_znode *znode) {
+    return refusals-- > 0 ? DIVVY_ESYSTEM : real->reopen(znode);
+}
+
+/* Ends the client's session. The backend opens the next one when it has been asked more often than `times`. */
+static void end_session(divvy_client *client, dv_znode_backend *refusing, int times) {
+    real = client->znode->backend;
+    *refusing = *real;
+    refusing->reopen = reopen;
+    client->znode->backend = refusing;
+    refusals = times;
+    assert_int_equal(divvy_testing_expire(e, client), 0);
+    while (refusals == times) assert_int_equal(divvy_testing_step(e, INT64_MAX), 1);
+    assert_int_equal(divvy_client_state(client), DIVVY_LOST);
+}
+
+/* A new session that cannot be opened, as where no thread can be had, is tried again each second. */
+TEST(test_opened_later) {
+    dv_znode_backend refusing;
+    open_server(TICK_MS, 4000);
+    divvy_client *client = open_timed(4000);
+    end_session(client, &refusing, 3);
+    int64_t at = e->now;
+    divvy_testing_run(e, 1900);
+    assert_int_equal(refusals, 1);
+    divvy_testing_run(e, 1000);
+    assert_int_equal(divvy_client_state(client), DIVVY_LOST);
+    while (divvy_client_state(client) != DIVVY_CONNECTED) assert_int_equal(divvy_testing_step(e, INT64_MAX), 1);
+    assert_int_equal(e->now - at, 3000);
+    assert_int_equal(count_states(DIVVY_LOST), 1);
+    divvy_client_close(client);
+    divvy_testing_ensemble_destroy(e);
+}
