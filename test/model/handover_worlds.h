@@ -83,9 +83,7 @@ inline void settle(World &w) {
     w.newest = static_cast<uint8_t>(w.newest - oldest);
     memmove(w.owners, w.owners + oldest, PLANS - oldest);
     memset(w.owners + PLANS - oldest, 0, oldest);
-    uint64_t present = 1;
-    for (uint8_t *z : all) present |= 1ull << *z;
-    for (uint8_t *z : all) *z = static_cast<uint8_t>(__builtin_popcountll(present & ((1ull << *z) - 1)));
+    model::rank(all.data(), all.size());
 }
 
 // How many plans, sessions that end, lost requests, deleted places, deleted directories, kazoo's, and timeouts.

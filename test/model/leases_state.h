@@ -49,13 +49,6 @@ struct Versions {
     void add(uint16_t &version) {
         all[count++] = &version;
     }
-    // Gives each its rank; 0 stays.
-    void rank() {
-        uint64_t used = 1;
-        for (size_t i = 0; i < count; i++) used |= 1ull << *all[i];
-        for (size_t i = 0; i < count; i++)
-            *all[i] = static_cast<uint16_t>(__builtin_popcountll(used & ((1ull << *all[i]) - 1)));
-    }
 };
 
 inline bool rests(const State &s, unsigned who) {
@@ -92,7 +85,7 @@ inline void forget(State &s) {
     }
     for (unsigned i = 0; i < w.writes; i++) versions.add(w.written[i]);
     versions.add(w.q.version);
-    versions.rank();
+    model::rank(versions.all, versions.count);
 }
 
 #endif

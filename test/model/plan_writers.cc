@@ -178,9 +178,7 @@ void rank_zxids(World &w) {
     for (Member &m : w.members) {
         for (uint16_t *z : {&m.followed, &m.seen, &m.newest, &m.mzxid, &m.out.read}) all.push_back(z);
     }
-    uint64_t present = 1;
-    for (uint16_t *z : all) present |= 1ull << *z;
-    for (uint16_t *z : all) *z = static_cast<uint16_t>(__builtin_popcountll(present & ((1ull << *z) - 1)));
+    model::rank(all.data(), all.size());
 }
 
 uint16_t renamed(uint16_t set, const uint8_t *names) {

@@ -331,13 +331,7 @@ void rank_times(World &w) {
     for (Member &m : w.members)
         for (uint8_t *t : {&m.czxid, &m.place_czxid, &m.note.mzxid, &m.note.given_r, &m.view.mzxid, &m.view.given_r})
             times.push_back(t);
-    bool is_used[256] = {};
-    uint8_t rank[256] = {}, next = 0;
-    for (const uint8_t *t : times) is_used[*t] = true;
-    for (size_t t = 1; t < 256; t++)
-        if (is_used[t]) rank[t] = ++next;
-    for (uint8_t *t : times) *t = rank[*t];
-    w.zxid = next;
+    w.zxid = static_cast<uint8_t>(model::rank(times.data(), times.size()));
 }
 
 // Returns the world without what has no meaning in it, so that fewer worlds differ.

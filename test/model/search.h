@@ -116,6 +116,15 @@ template <class World, class Way> class Search : public Seen<World, Way> {
     }
 };
 
+// Gives each number its rank, where only their order matters. 0 stays; all are below 64. Returns the highest.
+template <class Number> unsigned rank(Number *const *all, size_t count) {
+    uint64_t present = 1;
+    for (size_t i = 0; i < count; i++) present |= 1ull << *all[i];
+    for (size_t i = 0; i < count; i++)
+        *all[i] = static_cast<Number>(__builtin_popcountll(present & ((1ull << *all[i]) - 1)));
+    return static_cast<unsigned>(__builtin_popcountll(present)) - 1;
+}
+
 // ---- rules that are asked whether they allow a step ----
 
 struct Step {

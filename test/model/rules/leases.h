@@ -284,7 +284,7 @@ inline const char *take_list(World &w, const Step &s) {
     if (s.answer != DONE) return nullptr;
     if (const char *why = is_shown(w, s)) return why;
     unsigned v = w.q.seen[s.who] > w.written[s.write] ? w.q.seen[s.who] : w.written[s.write];
-    v = version_of(w, s.list, v);
+    v = queue::version_of(w, s.list, v, w.q.version);
     if (v > last_of(w, s.write)) return "E2: the pool was never so since what the client has seen";
     see(w.q, s.who, v);
     w.list[s.who] = s.list;

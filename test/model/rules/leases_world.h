@@ -17,6 +17,7 @@ using queue::Answer;
 using queue::CLIENTS;
 using queue::NOBODY;
 using queue::PLACES;
+using queue::stood_at;
 
 enum { LEASES = LEASES_LEASES, WRITES = LEASES_WRITES, SETS = LEASES_SETS, UNSET = 0, NO_POOL = 0xffff };
 
@@ -76,16 +77,6 @@ inline const char *const names[KINDS] = {
     "a client no longer holds",
 };
 
-template <unsigned N> struct Bits {
-    uint8_t bytes[(N + 7) / 8];
-    bool has(unsigned i) const {
-        return bytes[i / 8] >> i % 8 & 1;
-    }
-    void add(unsigned i) {
-        bytes[i / 8] = static_cast<uint8_t>(bytes[i / 8] | 1u << i % 8);
-    }
-};
-
 // A write of the limit that may not be answered yet.
 struct Set {
     uint8_t who, state; // FREE, or what is known of it
@@ -138,27 +129,6 @@ inline bool is(const char *name) {
 
 inline bool stands(const World &w, unsigned l) {
     return w.created[l] && !w.deleted[l];
-}
-
-inline bool stood_at(const World &w, unsigned l, unsigned version) {
-    return w.created[l] && w.created[l] <= version && (!w.deleted[l] || version < w.deleted[l]);
-}
-
-// Returns the first version from `v` on that shows the list; none: one that is still to come.
-inline unsigned version_of(const World &w, const Bits<LEASES> &list, unsigned v) {
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (unsigned l = 0; l < w.used; l++) {
-            unsigned next = w.q.version + 1u;
-            if (stood_at(w, l, v) == list.has(l)) continue;
-            if (!list.has(l) && w.deleted[l]) next = w.deleted[l];
-            if (list.has(l) && w.created[l] > v) next = w.created[l];
-            if (next > w.q.version) return next;
-            v = next;
-            moved = true;
-        }
-    }
-    return v;
 }
 
 // The last version at which a write is in force.

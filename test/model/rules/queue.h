@@ -20,20 +20,21 @@ inline bool stands(const World &w, unsigned p) {
     return w.created[p] && !w.deleted[p];
 }
 
-inline bool stood_at(const World &w, unsigned p, unsigned version) {
-    return w.created[p] && w.created[p] <= version && (!w.deleted[p] || version < w.deleted[p]);
+// Also of what else is made and deleted at versions of the queue.
+template <class Any> bool stood_at(const Any &w, unsigned i, unsigned version) {
+    return w.created[i] && w.created[i] <= version && (!w.deleted[i] || version < w.deleted[i]);
 }
 
-// Returns the first version from `v` on that shows the list; none: one that is still to come.
-inline unsigned version_of(const World &w, const Set &list, unsigned v) {
+// Returns the first version from `v` on that shows the list; none: one that is still to come, after `last`.
+template <class Any, unsigned N> unsigned version_of(const Any &w, const Bits<N> &list, unsigned v, unsigned last) {
     for (bool moved = true; moved;) {
         moved = false;
-        for (unsigned p = 0; p < w.used; p++) {
-            unsigned next = w.version + 1u;
-            if (stood_at(w, p, v) == list.has(p)) continue;
-            if (!list.has(p) && w.deleted[p]) next = w.deleted[p];
-            if (list.has(p) && w.created[p] > v) next = w.created[p];
-            if (next > w.version) return next;
+        for (unsigned i = 0; i < w.used; i++) {
+            unsigned next = last + 1;
+            if (stood_at(w, i, v) == list.has(i)) continue;
+            if (!list.has(i) && w.deleted[i]) next = w.deleted[i];
+            if (list.has(i) && w.created[i] > v) next = w.created[i];
+            if (next > last) return next;
             v = next;
             moved = true;
         }
@@ -288,7 +289,7 @@ inline void use_list(World &w, const Set &list, unsigned p) {
 inline const char *take_list(World &w, const Step &s) {
     if (const char *why = take(w, s, ASK_LIST)) return why;
     if (s.answer != DONE) return nullptr;
-    unsigned v = version_of(w, s.list, w.seen[s.who]);
+    unsigned v = version_of(w, s.list, w.seen[s.who], w.version);
     if (v > w.version) return "Q1: the queue was never so since what the client has seen";
     see(w, s.who, v);
     for (unsigned p = 0; p < w.used; p++) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <type_traits>
 
+#include "bits.h"
+
 // A replay sets these before it includes the file.
 #ifndef QUEUE_PLACES
 #define QUEUE_PLACES 5
@@ -77,15 +79,7 @@ inline const char *const names[KINDS] = {
     "a client no longer holds",
 };
 
-struct Set {
-    uint8_t bytes[(PLACES + 7) / 8];
-    bool has(unsigned i) const {
-        return bytes[i / 8] >> i % 8 & 1;
-    }
-    void add(unsigned i) {
-        bytes[i / 8] = static_cast<uint8_t>(bytes[i / 8] | 1u << i % 8);
-    }
-};
+using Set = Bits<PLACES>;
 
 // Places are known by their index, clients by theirs.
 struct World {
