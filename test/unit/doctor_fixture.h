@@ -70,6 +70,12 @@ static inline void set_scene(scene *s) {
                             .read_count = 5};
 }
 
+static inline dv_findings judge_servers(const scene *s) {
+    dv_findings f = {.list = NULL};
+    dv_doctor_judge_servers(&s->doctor, &f);
+    return f;
+}
+
 /* ---- a pool ---- */
 
 typedef struct {

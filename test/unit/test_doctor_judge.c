@@ -5,12 +5,6 @@
 
 /* ---- servers ---- */
 
-static dv_findings judge_servers(const scene *s) {
-    dv_findings f = {.list = NULL};
-    dv_doctor_judge_servers(&s->doctor, &f);
-    return f;
-}
-
 /* A server that closes connections at once is not frozen; one that is read-only is not well. Neither serves. */
 TEST(test_closes_and_read_only) {
     scene s;

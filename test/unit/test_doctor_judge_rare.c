@@ -3,12 +3,6 @@
 
 #include "doctor_fixture.h"
 
-static dv_findings judge_servers(const scene *s) {
-    dv_findings f = {.list = NULL};
-    dv_doctor_judge_servers(&s->doctor, &f);
-    return f;
-}
-
 /* Each way to be lost, or not to tell all, has its words. */
 TEST(test_states_of_servers) {
     scene s;

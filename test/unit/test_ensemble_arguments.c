@@ -1,22 +1,5 @@
 /* Tests of what the calls of divvy/testing.h refuse, and of what a trace tells. SPDX-License-Identifier: Apache-2.0 */
-#include "test_ensemble.h"
-
-static divvy_testing_ensemble *e;
-static divvy_client *c;
-
-static int set_up(void **state) {
-    (void)state;
-    e = open_ensemble(NULL);
-    c = open_client(e, 10000, -1);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    divvy_client_close(c);
-    close_ensemble(e);
-    return 0;
-}
+#include "ensemble_client_fixture.h"
 
 /* Returns what the making of an ensemble says of a config that has this value at `field`. */
 #define WITH(field, value)                                                            \

@@ -1,24 +1,8 @@
 /* The in-memory ensemble's tree: operations, multis, sequence numbers, access, limits.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "test_ensemble.h"
+#include "ensemble_client_fixture.h"
 
-static divvy_testing_ensemble *e;
-static divvy_client *c;
 static outcome o;
-
-static int set_up(void **state) {
-    (void)state;
-    e = open_ensemble(NULL);
-    c = open_client(e, 10000, -1);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    divvy_client_close(c);
-    divvy_testing_ensemble_destroy(e);
-    return 0;
-}
 
 /* Each operation does what ZooKeeper's does, with its Stat. */
 TEST(test_operations) {
