@@ -28,5 +28,10 @@ static inline int dv_hex_value(char c) {
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
+/* Returns the byte that two hex digits stand for, or -1. The second one is looked at only if the first is a digit. */
+static inline int dv_hex_byte(const char *digits) {
+    int high = dv_hex_value(digits[0]), low = high < 0 ? -1 : dv_hex_value(digits[1]);
+    return low < 0 ? -1 : high << 4 | low;
+}
 
 #endif

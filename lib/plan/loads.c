@@ -163,9 +163,9 @@ static void take_classes(dv_plan_json *j, dv_loads *loads) {
         return;
     }
     for (size_t i = 0; i < loads->count; i++) {
-        int high = dv_hex_value(text[2 * i]), low = dv_hex_value(text[2 * i + 1]);
-        if (high < 0 || low < 0) dv_plan_json_fail(j, "has a load that is no number");
-        else loads->classes[i] = (uint8_t)(high << 4 | low);
+        int load = dv_hex_byte(text + 2 * i);
+        if (load < 0) dv_plan_json_fail(j, "has a load that is no number");
+        else loads->classes[i] = (uint8_t)load;
     }
 }
 

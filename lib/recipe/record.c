@@ -6,10 +6,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/ascii.h"
 #include "base/json.h"
 #include "base/padded.h"
 #include "base/utf8.h"
-#include "znode/path.h"
 
 /* ---- writing ---- */
 
@@ -34,12 +34,6 @@ char *dv_record_print(const char *identifier, uint32_t count) {
 
 /* ---- text ---- */
 
-static int hex_value(char c) {
-    if (dv_is_digit(c)) return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return -1;
-}
-
 /* E11: undoes, in place, what Python's repr() makes of bytes, "b'worker'". Any other text stays as it is. */
 static void undo_python_bytes(char *text) {
     size_t bytes = strlen(text);
@@ -52,10 +46,9 @@ static void undo_python_bytes(char *text) {
             continue;
         }
         char escaped = *++at;
-        int high = escaped == 'x' && at + 2 < end ? hex_value(at[1]) : -1;
-        int low = high >= 0 ? hex_value(at[2]) : -1;
-        if (low >= 0 && (high | low)) {
-            *to++ = (char)(high << 4 | low);
+        int byte = escaped == 'x' && at + 2 < end ? dv_hex_byte(at + 1) : -1;
+        if (byte > 0) {
+            *to++ = (char)byte;
             at += 2;
         } else {
             *to++ = (char)(escaped == 'n' ? '\n' : escaped == 't' ? '\t' : escaped == 'r' ? '\r' : escaped);

@@ -36,11 +36,8 @@ static bool code_point_refused(uint32_t code_point) {
 
 /* Returns the byte that "%XX" at `at` stands for, or 0 where no escape stands, as N4 says of "%00". */
 static unsigned char escape_value(const char *at) {
-    if (at[0] != '%') return 0;
-    int high = dv_hex_value(at[1]);
-    if (high < 0) return 0;
-    int low = dv_hex_value(at[2]);
-    return low < 0 ? 0 : (unsigned char)(high * 16 + low);
+    int byte = at[0] == '%' ? dv_hex_byte(at + 1) : 0;
+    return byte < 0 ? 0 : (unsigned char)byte;
 }
 
 static bool is_dots(const char *component, size_t bytes) {
@@ -58,7 +55,7 @@ static void put_escaped(writer *w, unsigned char byte) {
 static bool must_escape(const char *at, uint32_t code_point) {
     if (code_point == '/' || code_point_refused(code_point)) return true;
     /* A '%' that the encoder writes behind a raw one is no hex digit, so looking at the input is enough. */
-    return code_point == '%' && dv_hex_value(at[1]) >= 0 && dv_hex_value(at[2]) >= 0;
+    return code_point == '%' && dv_hex_byte(at + 1) >= 0;
 }
 
 size_t dv_name_encode(const char *name, char *out, size_t out_bytes) {
