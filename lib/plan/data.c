@@ -91,7 +91,6 @@ void dv_plan_member_clear(dv_plan_member *member) {
     free(member->zone);
     free(member->leaving);
     free(member->tags);
-    *member = (dv_plan_member){0};
 }
 
 static bool member_copy(dv_plan_member *to, const dv_plan_member *from) {

@@ -174,7 +174,6 @@ static void complete_newest(dv_plan_history *history, const dv_plan_memory *memo
 }
 
 int dv_plan_history_next(dv_plan_text *out, const dv_plan_memory *memory, const dv_plan *next, dv_plan_handed handed) {
-    *out = (dv_plan_text){0};
     dv_plan_history *history = malloc(sizeof *history);
     if (history == NULL) return DIVVY_ENOMEM;
     int error = dv_plan_history_parse(history, memory->past.text.bytes, memory->past.text.count, NULL);

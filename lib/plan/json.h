@@ -37,7 +37,7 @@ size_t dv_plan_json_copy(dv_plan_json *j, char *out);
 /* Passes over any value, up to j->at. Returns where it begins; NULL: a fault. */
 const char *dv_plan_json_value(dv_plan_json *j);
 
-/* for (bool begun = false; dv_plan_json_element(j, &begun);) read one element; */
+/* for (bool begun = false; dv_plan_json_element(j, &begun);) read one element, or fail at the end of the text; */
 bool dv_plan_json_element(dv_plan_json *j, bool *begun);
 
 /* D2: the keys of an object, in any order, each once unless it is optional; others are passed over. */

@@ -9,12 +9,9 @@
 
 enum { KAZOO_GUID_BYTES = 32, LEVEL_MAX = 1000 };
 
-static bool is_kazoo_guid(const char *node, const char *dash) {
-    if (dash - node != KAZOO_GUID_BYTES) return false;
-    for (const char *c = node; c < dash; c++) {
-        if (!dv_is_digit(*c) && !(*c >= 'a' && *c <= 'f')) return false;
-    }
-    return true;
+bool dv_member_is_kazoo(const char *node) {
+    size_t digits = strspn(node, "0123456789abcdef");
+    return digits == KAZOO_GUID_BYTES && node[digits] == '-';
 }
 
 static bool alphanumeric(const char *from, const char *to) {
@@ -72,11 +69,6 @@ static bool parse_tag(dv_member *member, const char *comma, const char *end) {
     return true;
 }
 
-bool dv_member_is_kazoo(const char *node) {
-    const char *dash = strchr(node, '-');
-    return dash && is_kazoo_guid(node, dash);
-}
-
 dv_member dv_member_parse(char *node) {
     dv_member member = {.node = node, .identifier = node, .kind = DV_STRAY, .max_moves = -1, .round_timeout_ms = -1};
     const char *dash = strchr(node, '-');
@@ -84,7 +76,7 @@ dv_member dv_member_parse(char *node) {
     member.identifier = dash + 1;
     const char *comma = memchr(node, ',', (size_t)(dash - node));
     if (!comma) {
-        if (is_kazoo_guid(node, dash)) member.kind = DV_KAZOO;
+        if (dv_member_is_kazoo(node)) member.kind = DV_KAZOO;
         return member;
     }
     if (!alphanumeric(node, comma)) return member;

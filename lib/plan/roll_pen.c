@@ -112,9 +112,9 @@ static void write_roll(dv_roll_pen *p, const dv_roll *old, const dv_roll_party *
 
 /* Returns whether the party that our step begins with, or can be led from, is the roll's. */
 static bool is_stranger(const dv_roll_pen *p, const dv_roll *roll) {
-    for (size_t i = 0; p->before && i < roll->step_count; i++)
+    for (size_t i = 0; i < roll->step_count; i++)
         if (roll->steps[i].from == p->before_pzxid) return false;
-    return !p->before || roll->pzxid != p->before_pzxid;
+    return roll->pzxid != p->before_pzxid;
 }
 
 static void on_read(void *context, const dv_reply *reply, int64_t now) {

@@ -27,8 +27,8 @@ typedef struct {
     bool has_warned;
     char **before; /* the party that its step is to lead from, one block; NULL: not known */
     size_t before_count;
-    int64_t before_pzxid;
-    char *text; /* being written */
+    int64_t before_pzxid; /* 0: no party has settled before, and no roll is of that one */
+    char *text;           /* being written */
     int64_t written_pzxid;
 } dv_roll_pen;
 

@@ -141,7 +141,7 @@ static void take_options(dv_plan_json *j, dv_plan_options *options, int64_t *alg
 static dv_plan_reason take_reason(dv_plan_json *j) {
     size_t bytes;
     const char *text = dv_plan_json_plain(j, 16, &bytes);
-    for (int reason = 0; text != NULL && reason < DV_PLAN_REASONS; reason++) {
+    for (int reason = 0; reason < DV_PLAN_REASONS; reason++) {
         const char *known = dv_plan_reason_text((dv_plan_reason)reason);
         if (strlen(known) == bytes && memcmp(known, text, bytes) == 0) return (dv_plan_reason)reason;
     }

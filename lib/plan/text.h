@@ -146,6 +146,7 @@ dv_plan *dv_plan_copy(const dv_plan *plan);
 void dv_plan_free(dv_plan *plan);
 /* Copies the strings; appends. Returns false when an allocation fails. */
 bool dv_plan_add_member(dv_plan *plan, const dv_plan_member *member);
+/* Frees the strings. */
 void dv_plan_member_clear(dv_plan_member *member);
 bool dv_plan_member_equal(const dv_plan_member *a, const dv_plan_member *b);
 dv_plan_member *dv_plan_member_at(const dv_plan *plan, uint32_t slot);

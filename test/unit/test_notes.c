@@ -81,6 +81,20 @@ TEST(test_unreadable_keeps_its_room) {
     assert_string_equal(dv_fake_pending(fake), "get! /notes/a");
 }
 
+/* D44: a note is as old as its last write. What stands in one that was only made may have been given before. */
+TEST(test_written) {
+    static const char text[] = "{\"v\":1,\"set\":{\"count\":1,\"crc\":\"00000000\",\"hash\":\"0000000000000000\"},"
+                               "\"leaving\":[],\"ready\":[],\"given\":[]}";
+    dv_note_view *a = want("a");
+    for (int version = 0; version < 3; version++) {
+        const dv_stat stat = {.mzxid = 7 + version, .version = version, .mtime_ms = 1000 + version};
+        dv_fake_answer(fake, &(dv_reply){.data = text, .data_bytes = sizeof text - 1, .stat = &stat});
+        assert_int_equal(a->standing, DV_NOTE_THERE);
+        assert_int_equal(a->written_ms, version > 0 ? 1000 + version : 0);
+        assert_true(dv_fake_fire(fake, "/notes/a", DV_WATCH_CHANGED, true));
+    }
+}
+
 /* Without room a note counts as absent, and is read on the next connection, if there is room by then. */
 TEST(test_room_at_last) {
     want("a");

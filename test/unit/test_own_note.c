@@ -26,8 +26,9 @@ static void on_gone(void *owner, dv_own_note *which, int64_t now) {
     gone++;
 }
 
+static const dv_own_note_events events = {on_settled, on_ended, on_gone, "nothing is written"};
+
 static int set_up(void **state) {
-    static const dv_own_note_events events = {on_settled, on_ended, on_gone, "nothing is written"};
     (void)state;
     fake = dv_fake_open(NULL);
     dv_fake_session(fake, DIVVY_CONNECTED);
@@ -223,6 +224,27 @@ TEST(test_leave) {
     for (int n = 0; n < told; n++) assert_int_equal(outcomes[n], DIVVY_ECANCELED);
     assert_int_equal(gone, 0);
     dv_fake_session(fake, DIVVY_CONNECTED);
+}
+
+/* One that is begun without a connection is made with the next one. Until then nothing is tried. */
+TEST(test_made_later) {
+    dv_own_note *other;
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    assert_false(dv_fake_has_timers(fake));
+    dv_client_lock(dv_fake_client(fake));
+    assert_int_equal(dv_own_note_make(&other, dv_fake_client(fake), "/notes", "o", strdup("0"), &events, &told), 0);
+    dv_client_unlock(dv_fake_client(fake));
+    dv_fake_run(fake);
+    assert_false(dv_fake_has_timers(fake));
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    assert_string_equal(dv_fake_pending(fake), "ephemeral /notes/o");
+    dv_client_lock(dv_fake_client(fake));
+    dv_own_note_leave(other, dv_fake_now(fake));
+    dv_client_unlock(dv_fake_client(fake));
+    dv_fake_answer(fake, &(dv_reply){.path = "/notes/o", .stat = &(dv_stat){.czxid = 6}});
+    dv_fake_answer(fake, &(dv_reply){0});
+    assert_int_equal(gone, 1);
+    gone = 0;
 }
 
 /* The session ends. */

@@ -114,6 +114,18 @@ TEST(test_members) {
     world_end(&w);
 }
 
+/* So it is where names of items are encoded. */
+TEST(test_names_encoded) {
+    static const char *const names[] = {"a/b", "c"};
+    world_begin(&w, 2);
+    dv_plan_set_unref(w.set);
+    w.set = dv_plan_set_make(names, COUNT(names));
+    join_dynamic(&w);
+    step_scarcely(NULL);
+    write_and_read_scarcely();
+    world_end(&w);
+}
+
 /* So it is where an operator asks for something. */
 TEST(test_wishes) {
     pool(3, 12);

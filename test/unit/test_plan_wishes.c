@@ -130,6 +130,37 @@ TEST(test_resume) {
     }
 }
 
+/* However little its weight is, a member gets its item back. */
+TEST(test_resume_least_weight) {
+    static const char *const keys[] = {"n0001", "n0002"};
+    for (int m = 0; m < 2; m++) {
+        world_begin(&w, 3);
+        for (int n = 0; n < 2; n++) {
+            join_dynamic(&w);
+            w.live[n].says.weight = 1;
+        }
+        assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+        char name[ITEM_BYTES], before[WORLD_NAME_BYTES];
+        strcpy(name, w.plan->set->names[first_item_of(keys[m])]);
+        strcpy(before, owner_of(first_item_of(keys[m])));
+        assert_int_equal(ask_for(DV_WISH_PAUSE, name, "", false), DV_PLAN_NEXT);
+        assert_int_equal(ask_for(DV_WISH_PAUSE, name, "", true), DV_PLAN_NEXT);
+        assert_int_equal(load_named(w.plan, "n0001") + load_named(w.plan, "n0002"), 3);
+        assert_int_equal(moves_of(w.before, w.plan), 0);
+        assert_string_equal(owner_of(dv_plan_set_find(w.plan->set, name, 0)), before);
+        world_end(&w);
+    }
+}
+
+/* A paused item is nobody's load, so the fair shares of the others are those of what is left. */
+TEST(test_shares_without_paused) {
+    pool(2, 4);
+    assert_true(worst_share() > 0.99 && worst_share() < 1.01);
+    assert_int_equal(ask_for(DV_WISH_PAUSE, "i000001", "", false), DV_PLAN_NEXT);
+    assert_true(worst_share() > 1.33 && worst_share() < 1.34);
+    world_end(&w);
+}
+
 /* While a member of an older release is there wishes wait, and none is lost; then they are in force again. */
 TEST(test_older_member) {
     pool(3, 12);

@@ -74,6 +74,19 @@ TEST(test_reading_refused) {
     expect_end(DV_PLAN_UNSETTLED, 0);
 }
 
+/* D37: another party settles while the members of the one before are read. That is no failure to tell a user of.
+ */
+TEST(test_settles_while_reading) {
+    static const char *const names[] = {"00000000007000000000071,a=2-m"};
+    begin();
+    answer_reading();
+    dv_client_lock(client);
+    assert_int_equal(dv_roster_settle(roster, names, COUNT(names), PZXID + 1), 0);
+    dv_client_unlock(client);
+    serve_all();
+    expect_end(DV_PLAN_UNSETTLED, 0);
+}
+
 /* Without a connection nothing is sent. A connection that goes ends the attempt, even if a new one comes at once. */
 TEST(test_connection) {
     dv_fake_session(fake, DIVVY_SUSPENDED);

@@ -1,6 +1,14 @@
 /* Who writes the roll of a party, and when: docs/protocol.md, W19. SPDX-License-Identifier: Apache-2.0 */
 #include "roll_watch_fixture.h"
 
+static bool is_scarce;
+
+void *__real_realloc(void *block, size_t bytes);
+void *__wrap_realloc(void *block, size_t bytes);
+void *__wrap_realloc(void *block, size_t bytes) {
+    return is_scarce ? NULL : __real_realloc(block, bytes);
+}
+
 /* The member has settled on a new party. */
 static void becomes(const char *text, int64_t pzxid, int64_t mzxid) {
     int settled = told.settled;
@@ -157,6 +165,21 @@ TEST_IN(test_denied, set_up, tear_down) {
     answer_set(DIVVY_EQUOTA, 0);
     dv_fake_advance(fake, 5000);
     assert_pending("");
+}
+
+/* Without memory for the text nothing is written, and what stands there is read again a second later. */
+TEST_IN(test_roll_scarce, set_up, tear_down) {
+    settle_first('a', "abcd");
+    is_scarce = true;
+    answer_get("", 0, 10, 5);
+    is_scarce = false;
+    assert_pending("");
+    dv_fake_advance(fake, 999);
+    assert_pending("");
+    dv_fake_advance(fake, 1);
+    answer_get("", 0, 10, 5);
+    assert_written(10, 0, 0);
+    answer_set(0, 20);
 }
 
 /* A roll of a later release stays. One that is ahead of the party is of another ensemble, and goes. */
