@@ -65,7 +65,16 @@ static void take_above_cap(dv_deal *d, queue *q, size_t m) {
     for (size_t l = from; l < from + above; l++) take(d, q, lots[l].index, DV_NO_MEMBER);
 }
 
-/* A9: first those that may not stay, then those of drained members, the largest first. */
+/* Returns whether a member has room for the item. */
+static bool has_taker(const dv_deal *d, size_t i) {
+    for (size_t m = 0; m < d->member_count; m++) {
+        if (dv_balance_is_open(d, m, d->items[i].tag)) return true;
+    }
+    return false;
+}
+
+/* A9: first those that may not stay, then those of drained members, the largest first. An item of theirs that nobody
+ * may take stays, and leaves the moves to others. */
 static void take_what_must_leave(dv_deal *d, queue *q) {
     for (size_t i = 0; i < d->item_count; i++) {
         uint32_t owner = d->owners[i];
@@ -77,7 +86,8 @@ static void take_what_must_leave(dv_deal *d, queue *q) {
     for (size_t m = 0; m < d->member_count && may_move(d); m++) {
         if (d->bins[m].weight > 0) continue;
         for (size_t l = d->first[m]; l < d->first[m + 1]; l++) {
-            if (d->owners[d->lots[l].index] == m) take(d, q, d->lots[l].index, (uint32_t)m);
+            size_t i = d->lots[l].index;
+            if (d->owners[i] == m && has_taker(d, i)) take(d, q, i, (uint32_t)m);
         }
     }
 }

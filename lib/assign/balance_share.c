@@ -98,19 +98,21 @@ static int descending(const void *left, const void *right) {
     return (*a < *b) - (*a > *b);
 }
 
+static const double nothing = 1e-9; /* sums of weights are not exact */
+
 /* A10: solves sum(min(x, lambda * strongest)) = lambda * takers. Items of fewer than the members leave nothing to
  * share: then the least of them is the share. */
 static double fair_share(dv_deal *d, const double *sizes, double takers, double strongest) {
     double rest = 0, left = takers, fair = 0;
     for (size_t i = d->item_count; i > 0; i--) rest += sizes[i - 1]; /* the small ones first: they add up exactly */
     for (size_t i = 0; i < d->item_count; i++) {
-        if (left <= strongest / 2 || sizes[i] * left < rest * strongest) break;
+        if (left <= nothing || sizes[i] * left < rest * strongest) break;
         if (i + 1 == d->item_count) return sizes[i] / strongest;
         rest -= sizes[i];
         left -= strongest;
         d->heavy++;
     }
-    fair = left > strongest / 2 ? rest / left : 0;
+    fair = left > nothing ? rest / left : 0;
     return fair > 0 ? fair : sizes[d->item_count - 1] / strongest;
 }
 

@@ -74,6 +74,25 @@ TEST(test_unknown_sizes_count_as_the_mean) {
     assert_true(p.result.fair_share > 7.99 && p.result.fair_share < 8.01); /* 6 + 2 + 4 + 4 */
 }
 
+/* Two members are strong enough for a giant each, and the third is left with little: half of what a strong one has.
+ * The fair share is what that one gets by its weight, and not the least item. */
+TEST(test_a_weak_member_beside_giants_has_its_share) {
+    static const double sizes[] = {8, 5, 1, 1};
+    double levels[3];
+    pool_fill(&p, 3, 4);
+    p.members[0].weight = p.members[1].weight = 2000;
+    for (size_t i = 0; i < 4; i++) {
+        p.items[i].size = sizes[i];
+        p.items[i].owner = i < 2 ? (uint32_t)i : 2;
+    }
+    double fair = dv_balance_loads(p.members, 3, p.items, 4, levels);
+    assert_true(fabs(fair - 10.0 / 3) < 1e-9); /* Weights of 1.2, 1.2, 0.6; sizes of 4, 4, 1, 1. */
+    for (size_t m = 0; m < 3; m++) assert_true(fabs(levels[m] - 1) < 1e-9);
+    p.items[3].owner = NONE;
+    pool_deal(&p);
+    assert_int_equal(p.owners[3], 2);
+}
+
 /* Below the trigger nothing moves; above it the pool is evened out to half of it. */
 TEST(test_moves_wait_for_the_trigger) {
     pool_fill(&p, 2, 30);
@@ -106,6 +125,27 @@ TEST(test_a_member_that_joins_is_filled) {
     assert_true(pool_worst(&p) <= 1.1);
     assert_true(p.levels[10] >= 0.9 && p.levels[10] <= 1);
     p.options.begins = false;
+    pool_deal(&p);
+    assert_int_equal(p.result.moves, 0);
+}
+
+/* An item that nobody may take stays with its drained member, and the next one goes by the only move allowed. */
+TEST(test_a_drained_item_that_stays_costs_no_move) {
+    pool_fill(&p, 3, 4);
+    for (size_t i = 0; i < 4; i++) p.items[i].owner = 0;
+    p.items[0].tag = 0;
+    p.items[0].size = 2;
+    p.tags[0][0] = true;
+    p.members[0].weight = 0;
+    p.options.max_moves = 1;
+    for (size_t moves = 1; moves <= 3; moves++) {
+        pool_deal(&p);
+        assert_rules_hold(&p);
+        assert_int_equal(p.result.moves, 1);
+        pool_adopt(&p);
+        assert_int_equal(count_of(&p, 0), 4 - moves);
+    }
+    assert_int_equal(p.owners[0], 0);
     pool_deal(&p);
     assert_int_equal(p.result.moves, 0);
 }
