@@ -202,76 +202,65 @@ void sim_claims_check_step(sim_world *w, sim_member *m, bool afresh) {
 
 /* ---- the end ---- */
 
-__attribute__((format(printf, 5, 6))) static bool wrong(char what[8], char *text, size_t bytes, const char *kind,
-                                                        const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    snprintf(what, 8, "%s", kind);
-    vsnprintf(text, bytes, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
-static bool list_is_empty(const sim_claim_list *list, const char *where, char what[8], char *text, size_t bytes) {
+static bool list_is_empty(const sim_claim_list *list, const char *where, sim_fault *f) {
     if (list->count == 0) return true;
-    return wrong(what, text, bytes, "L3", "%zu nodes are left in %s, %s of session 0x%llx among them", list->count,
-                 where, list->nodes[0].name, (unsigned long long)list->nodes[0].session);
+    return sim_wrong(f, "L3", "%zu nodes are left in %s, %s of session 0x%llx among them", list->count, where,
+                     list->nodes[0].name, (unsigned long long)list->nodes[0].session);
 }
 
-static bool nothing_left(const sim_world *w, char what[8], char *text, size_t bytes) {
+static bool nothing_left(const sim_world *w, sim_fault *f) {
     for (size_t i = 0; i < w->script->locks; i++) {
-        if (!list_is_empty(&w->claims_truth->locks[i].queue, "a lock", what, text, bytes)) return false;
+        if (!list_is_empty(&w->claims_truth->locks[i].queue, "a lock", f)) return false;
     }
     for (size_t i = 0; i < w->script->pools; i++) {
-        if (!list_is_empty(&w->claims_truth->pools[i].leases, "a pool", what, text, bytes)) return false;
-        if (!list_is_empty(&w->claims_truth->pools[i].queue, "a pool's queue", what, text, bytes)) return false;
+        if (!list_is_empty(&w->claims_truth->pools[i].leases, "a pool", f)) return false;
+        if (!list_is_empty(&w->claims_truth->pools[i].queue, "a pool's queue", f)) return false;
     }
     return true;
 }
 
 /* Checks L6 for members that never had a partitioner. Watches that were given up stay until their node changes: two
  * for a pool, and for an election. */
-static bool no_leaks(const sim_world *w, const sim_member *m, char what[8], char *text, size_t bytes) {
+static bool no_leaks(const sim_world *w, const sim_member *m, sim_fault *f) {
     divvy_stats stats;
     size_t crew = m->party ? 1 : 0, watches = crew + 1 + 2 * w->script->pools;
     if (w->script->theme == SIM_OF_ELECTIONS) watches += 2 * w->script->locks; /* J3, and J6 given up */
     if (m->has_partitioner || m->kazoo || m->kazoo_claim || divvy_client_stats(m->client, &stats, sizeof stats) != 0)
         return true;
     if (stats.ephemerals != crew)
-        return wrong(what, text, bytes, "L6", "%s counts %llu ephemeral nodes, and has %zu", m->name,
-                     (unsigned long long)stats.ephemerals, crew);
+        return sim_wrong(f, "L6", "%s counts %llu ephemeral nodes, and has %zu", m->name,
+                         (unsigned long long)stats.ephemerals, crew);
     if (stats.watches > watches)
-        return wrong(what, text, bytes, "L6", "%s has %llu watches, and needs no more than %zu", m->name,
-                     (unsigned long long)stats.watches, watches);
+        return sim_wrong(f, "L6", "%s has %llu watches, and needs no more than %zu", m->name,
+                         (unsigned long long)stats.watches, watches);
     return true;
 }
 
-static bool member_is_well(const sim_world *w, const sim_member *m, char what[8], char *text, size_t bytes) {
+static bool member_is_well(const sim_world *w, const sim_member *m, sim_fault *f) {
     char name[80];
     if (m->kazoo_claim && !sim_kazoo_claim_well(m->kazoo_claim))
-        return wrong(what, text, bytes, "L1", "%s is %s", m->name,
-                     sim_kazoo_claim_describe(m->kazoo_claim, name, sizeof name));
+        return sim_wrong(f, "L1", "%s is %s", m->name, sim_kazoo_claim_describe(m->kazoo_claim, name, sizeof name));
     for (size_t i = 0; m->phase == SIM_RUNS && i < m->claim_count; i++) {
         const sim_claim *c = &m->claims[i];
         if (c->last_done && !c->acquiring && !c->owns && c->is_election && !sim_election_well(c))
-            return wrong(what, text, bytes, "L1", "%s does not know that nobody leads at %s", m->name,
-                         sim_claim_describe(c, name, sizeof name));
+            return sim_wrong(f, "L1", "%s does not know that nobody leads at %s", m->name,
+                             sim_claim_describe(c, name, sizeof name));
         if (c->last_done && !c->acquiring && !c->owns) continue;
-        return wrong(what, text, bytes, "L1", "%s %s %s", m->name,
-                     c->acquiring ? "still waits for"
-                     : c->owns    ? "has not been told of the loss of"
-                                  : "has not had",
-                     sim_claim_describe(c, name, sizeof name));
+        return sim_wrong(f, "L1", "%s %s %s", m->name,
+                         c->acquiring ? "still waits for"
+                         : c->owns    ? "has not been told of the loss of"
+                                      : "has not had",
+                         sim_claim_describe(c, name, sizeof name));
     }
-    return no_leaks(w, m, what, text, bytes);
+    return no_leaks(w, m, f);
 }
 
-bool sim_claims_well(sim_world *w, char what[8], char *text, size_t bytes) {
+bool sim_claims_well(sim_world *w, sim_fault *f) {
     if (!sim_has_claims(w->script->theme)) return true;
     for (size_t i = 0; i < w->script->slots; i++) {
-        if (w->members[i].phase != SIM_ABSENT && !member_is_well(w, &w->members[i], what, text, bytes)) return false;
+        if (w->members[i].phase != SIM_ABSENT && !member_is_well(w, &w->members[i], f)) return false;
     }
-    return nothing_left(w, what, text, bytes);
+    return nothing_left(w, f);
 }
 
 /* Every claim may have to wait for all others, for what they do now and once more, in two places. */

@@ -10,13 +10,7 @@
 
 enum { SLACK_MS = 2000, LOOK_MS = 97, AUDIT_MS = 61000 };
 
-/* A fault in the state at rest. */
-typedef struct {
-    char what[8];
-    char text[320];
-} fault;
-
-__attribute__((format(printf, 3, 4))) static bool wrong(fault *f, const char *what, const char *format, ...) {
+bool sim_wrong(sim_fault *f, const char *what, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     snprintf(f->what, sizeof f->what, "%s", what);
@@ -46,7 +40,7 @@ static int64_t bound_ms(const sim_world *w) {
 
 /* ---- L1 ---- */
 
-static bool all_acquired(const sim_world *w, fault *f) {
+static bool all_acquired(const sim_world *w, sim_fault *f) {
     char text[80];
     bool in_force = sim_plan_in_force(w);
     for (size_t i = 0; i < w->script->slots; i++) {
@@ -54,19 +48,19 @@ static bool all_acquired(const sim_world *w, fault *f) {
         if (!takes_part(m)) continue;
         if (in_force && m->partitioner && sim_is_fenced(m)) {
             if (m->partitioner->state != DIVVY_ACQUIRED && m->partitioner->totals.shown == 0) continue;
-            return wrong(f, "D38", "%s is in %s with %zu items, and another has taken its place", m->name,
-                         divvy_partition_state_name(m->partitioner->state), m->partitioner->totals.shown);
+            return sim_wrong(f, "D38", "%s is in %s with %zu items, and another has taken its place", m->name,
+                             divvy_partition_state_name(m->partitioner->state), m->partitioner->totals.shown);
         }
         if (m->kazoo) {
             if (!sim_kazoo_settled(m->kazoo))
-                return wrong(f, "L1", "%s is %s", m->name, sim_kazoo_describe(m->kazoo, text, sizeof text));
+                return sim_wrong(f, "L1", "%s is %s", m->name, sim_kazoo_describe(m->kazoo, text, sizeof text));
             continue;
         }
         if (m->partitioner->state != DIVVY_ACQUIRED)
-            return wrong(f, "L1", "%s is in %s, with %zu of %zu items held and %zu places leaving", m->name,
-                         divvy_partition_state_name(m->partitioner->state), m->partitioner->totals.wanted_first,
-                         m->partitioner->totals.wanted, m->partitioner->totals.leaving);
-        if (!sim_member_alive(m)) return wrong(f, "L1", "%s is ACQUIRED, and has no time left", m->name);
+            return sim_wrong(f, "L1", "%s is in %s, with %zu of %zu items held and %zu places leaving", m->name,
+                             divvy_partition_state_name(m->partitioner->state), m->partitioner->totals.wanted_first,
+                             m->partitioner->totals.wanted, m->partitioner->totals.leaving);
+        if (!sim_member_alive(m)) return sim_wrong(f, "L1", "%s is ACQUIRED, and has no time left", m->name);
     }
     return true;
 }
@@ -165,24 +159,24 @@ static size_t count_of_strays(const sim_world *w) {
     return count;
 }
 
-static bool each_item_owned(const sim_world *w, fault *f, size_t loads[SIM_SLOTS_MAX]) {
+static bool each_item_owned(const sim_world *w, sim_fault *f, size_t loads[SIM_SLOTS_MAX]) {
     size_t unowned = 0, unfit = count_unfit(w), last = 0;
     bool in_force = sim_plan_in_force(w);
     for (size_t i = 0; i < w->script->items; i++) {
         const sim_member *owner = owner_of(w, i);
         size_t contenders = 0;
         for (size_t n = 0; n < w->truth.queues[i].count; n++) contenders += w->truth.queues[i].nodes[n].contends;
-        if (contenders > 1) return wrong(f, "L3", "%zu places are in the queue of %s", contenders, w->items[i]);
+        if (contenders > 1) return sim_wrong(f, "L3", "%zu places are in the queue of %s", contenders, w->items[i]);
         size_t planned = in_force ? sim_plan_owner(w, i) : SIM_NOBODY;
         if (planned == SIM_NOT_DEALT) {
-            if (contenders) return wrong(f, "L3", "%s is not dealt, and a place is in its queue", w->items[i]);
+            if (contenders) return sim_wrong(f, "L3", "%s is not dealt, and a place is in its queue", w->items[i]);
             continue;
         }
         if (in_force && owner && owner->slot != planned && !is_kept_for_unfit(w, owner, i))
-            return wrong(f, "L1", "%s is owned by %s, and by the plan it is another's", w->items[i], owner->name);
+            return sim_wrong(f, "L1", "%s is owned by %s, and by the plan it is another's", w->items[i], owner->name);
         if (planned == SIM_OWNERLESS) { /* by a pause, a tag or a cap: check_wishes.c says whether it may be */
             if (contenders)
-                return wrong(f, "L1", "%s has no owner by the plan, and a place is in its queue", w->items[i]);
+                return sim_wrong(f, "L1", "%s has no owner by the plan, and a place is in its queue", w->items[i]);
         } else if (owner) {
             loads[owner->slot]++;
         } else {
@@ -192,12 +186,12 @@ static bool each_item_owned(const sim_world *w, fault *f, size_t loads[SIM_SLOTS
     }
     size_t of_strays = count_of_strays(w);
     if (unowned > unfit + of_strays)
-        return wrong(f, "L1", "%zu items have no owner, %s among them, %zu do not fit, and strays have %zu", unowned,
-                     w->items[last], unfit, of_strays);
+        return sim_wrong(f, "L1", "%zu items have no owner, %s among them, %zu do not fit, and strays have %zu",
+                         unowned, w->items[last], unfit, of_strays);
     return true;
 }
 
-static bool as_assigned(const sim_world *w, fault *f, const size_t loads[SIM_SLOTS_MAX]) {
+static bool as_assigned(const sim_world *w, sim_fault *f, const size_t loads[SIM_SLOTS_MAX]) {
     roster r = call_roster(w);
     uint32_t owners[SIM_ITEMS_MAX];
     if (r.count == 0 || count_unfit(w) || sim_plan_in_force(w)) return true;
@@ -206,8 +200,8 @@ static bool as_assigned(const sim_world *w, fault *f, const size_t loads[SIM_SLO
         if (r.slots[i] == SIM_NOBODY) continue;
         size_t load = loads[r.slots[i]];
         if (load != least && load != least + 1)
-            return wrong(f, "L1", "%s has %zu of %zu items, among %zu members", r.members[i].identifier, load,
-                         w->script->items, r.count);
+            return sim_wrong(f, "L1", "%s has %zu of %zu items, among %zu members", r.members[i].identifier, load,
+                             w->script->items, r.count);
     }
     if (r.alike) return true;
     int error = r.round_robin ? divvy_assign_round_robin(r.members, r.count, w->items, w->script->items, owners)
@@ -215,8 +209,8 @@ static bool as_assigned(const sim_world *w, fault *f, const size_t loads[SIM_SLO
     for (size_t i = 0; !error && i < w->script->items; i++) {
         const sim_member *owner = owner_of(w, i);
         if (owner && owner->slot != r.slots[owners[i]])
-            return wrong(f, "L1", "%s is owned by %s, and assigned to %s", w->items[i], owner->name,
-                         r.members[owners[i]].identifier);
+            return sim_wrong(f, "L1", "%s is owned by %s, and assigned to %s", w->items[i], owner->name,
+                             r.members[owners[i]].identifier);
     }
     return true;
 }
@@ -232,7 +226,7 @@ static size_t has_report(const sim_member *m) {
     return sim_loads_count(m->world, divvy_client_session_id(m->client)) > 0;
 }
 
-static bool no_orphans(sim_world *w, fault *f) {
+static bool no_orphans(sim_world *w, sim_fault *f) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         const sim_session *session =
@@ -243,16 +237,16 @@ static bool no_orphans(sim_world *w, fault *f) {
                           : 0;
         bool well = takes_part(m) ? session->pool_nodes >= 1 && session->pool_nodes <= needed : !session->pool_nodes;
         if (!well)
-            return wrong(f, "L3", "%s has %zu nodes below the pool, and needs at most %zu", m->name,
-                         session->pool_nodes, needed);
+            return sim_wrong(f, "L3", "%s has %zu nodes below the pool, and needs at most %zu", m->name,
+                             session->pool_nodes, needed);
     }
     for (size_t i = 0; i < w->truth.session_count; i++) {
         bool known = w->admin && w->truth.sessions[i].id == divvy_client_session_id(w->admin);
         for (size_t k = 0; k < w->script->slots; k++)
             known |= w->members[k].client && divvy_client_session_id(w->members[k].client) == w->truth.sessions[i].id;
         if (!known && w->truth.sessions[i].pool_nodes)
-            return wrong(f, "L1", "the session of nobody, 0x%llx, still has nodes",
-                         (unsigned long long)w->truth.sessions[i].id);
+            return sim_wrong(f, "L1", "the session of nobody, 0x%llx, still has nodes",
+                             (unsigned long long)w->truth.sessions[i].id);
     }
     return true;
 }
@@ -261,7 +255,7 @@ static bool no_orphans(sim_world *w, fault *f) {
  * were given up, also by a partitioner that has gone, at most one for each place of others, and two for a pool. These
  * stay until their node changes, since the native client cannot take a watch back at the server. Excused: kazoo
  * members, which take none back (kazoo #413). */
-static bool no_leaks(const sim_world *w, fault *f) {
+static bool no_leaks(const sim_world *w, sim_fault *f) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         divvy_stats stats;
@@ -277,26 +271,26 @@ static bool no_leaks(const sim_world *w, fault *f) {
         if (w->script->rolls) watches += 2; /* the roll, by two partitioners */
         if (w->script->theme == SIM_OF_ELECTIONS) watches += 2 * w->script->locks;
         if (stats.ephemerals != ephemerals)
-            return wrong(f, "L6", "%s counts %llu ephemeral nodes, and has %zu", m->name,
-                         (unsigned long long)stats.ephemerals, ephemerals);
+            return sim_wrong(f, "L6", "%s counts %llu ephemeral nodes, and has %zu", m->name,
+                             (unsigned long long)stats.ephemerals, ephemerals);
         if (stats.watches > watches)
-            return wrong(f, "L6", "%s has %llu watches, and needs no more than %zu", m->name,
-                         (unsigned long long)stats.watches, watches);
+            return sim_wrong(f, "L6", "%s has %llu watches, and needs no more than %zu", m->name,
+                             (unsigned long long)stats.watches, watches);
     }
     return true;
 }
 
-static bool is_well(sim_world *w, fault *f) {
+static bool is_well(sim_world *w, sim_fault *f) {
     size_t loads[SIM_SLOTS_MAX] = {0};
     bool pool = w->script->theme == SIM_OF_POOLS || w->script->theme == SIM_OF_PLANS;
     for (size_t i = 0; i < w->script->slots; i++) pool |= takes_part(&w->members[i]);
-    if (!sim_claims_well(w, f->what, f->text, sizeof f->text)) return false;
-    if (!sim_services_well(w, f->what, f->text, sizeof f->text)) return false;
+    if (!sim_claims_well(w, f)) return false;
+    if (!sim_services_well(w, f)) return false;
     char text[160];
-    if (!sim_rolls_well(w, text, sizeof text)) return wrong(f, "L1", "%s", text);
-    if (sim_operator_waits(w)) return wrong(f, "L2", "the operator has asked for something, and is not told");
+    if (!sim_rolls_well(w, text, sizeof text)) return sim_wrong(f, "L1", "%s", text);
+    if (sim_operator_waits(w)) return sim_wrong(f, "L2", "the operator has asked for something, and is not told");
     if (!pool) return no_orphans(w, f);
-    if (sim_plan_in_force(w) && !sim_plan_well(w, f->what, f->text, sizeof f->text)) return false;
+    if (sim_plan_in_force(w) && !sim_plan_well(w, f)) return false;
     return no_orphans(w, f) && all_acquired(w, f) && each_item_owned(w, f, loads) && as_assigned(w, f, loads) &&
            no_leaks(w, f);
 }
@@ -315,7 +309,7 @@ static bool somebody_leaves(const sim_world *w) {
 void sim_check_end(sim_world *w) {
     enum { PATIENCE = 8 };
     int64_t patience_ms = AUDIT_MS + PATIENCE * bound_ms(w);
-    fault f = {"", ""};
+    sim_fault f = {"", ""};
     int64_t began_ms = w->now_ms, next_look_ms = w->now_ms;
     w->quiet_since = w->now_ms;
     while (!w->violation.set) {

@@ -306,36 +306,31 @@ static bool nobody_writes(const sim_world *w, const dv_plan *plan, char *text, s
 
 /* Excused: a fenced member that cannot read a plan, since somebody has deleted chunks of it. It writes for nobody, and
  * those who remember the plan follow it. */
-bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes) {
+bool sim_plan_well(const sim_world *w, sim_fault *fault) {
     const sim_plan_version *v = sim_plan_now(w);
     const dv_plan *plan = plan_there(w, v);
-    snprintf(what, 8, "L1");
-    if (!plan) {
-        snprintf(text, bytes, "all follow plans, and %s", v ? "what stands there is none" : "there is none");
-        return false;
-    }
-    if (!can_be_read(w, v)) {
-        snprintf(text, bytes, "somebody has deleted chunks of the plan that stands there");
-        return false;
-    }
+    if (!plan)
+        return sim_wrong(fault, "L1", "all follow plans, and %s", v ? "what stands there is none" : "there is none");
+    if (!can_be_read(w, v)) return sim_wrong(fault, "L1", "somebody has deleted chunks of the plan that stands there");
     for (size_t k = 0; k < plan->member_count; k++) {
         const dv_plan_member *member = &plan->members[k];
         if (!member->absent && is_present(w, member)) continue;
         if (!is_present(w, member) && !member->absent && member->leaving[0])
             continue; /* D20: alone, nothing to write */
-        snprintf(text, bytes, "%s is in the plan, and %s", member->key,
-                 member->absent ? "as one that is absent" : "not in the party");
-        return false;
+        return sim_wrong(fault, "L1", "%s is in the plan, and %s", member->key,
+                         member->absent ? "as one that is absent" : "not in the party");
     }
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         const dv_follower *f = takes_part(m) ? follower_of(m) : NULL;
         if (!f || (f->memory.plan && f->memory.plan->mzxid == v->mzxid && f->memory.standing == DV_PLAN_GOOD)) continue;
         if (w->plans_truth->chunks_spoiled && sim_is_fenced(m)) continue;
-        snprintf(text, bytes, "%s follows another plan than the one that stands there", m->name);
-        return false;
+        return sim_wrong(fault, "L1", "%s follows another plan than the one that stands there", m->name);
     }
-    return nobody_writes(w, plan, text, bytes) && all_requests_met(w, text, bytes) && sim_loads_well(w, text, bytes);
+    char text[sizeof fault->text];
+    bool well = nobody_writes(w, plan, text, sizeof text) && all_requests_met(w, text, sizeof text) &&
+                sim_loads_well(w, text, sizeof text);
+    return well || sim_wrong(fault, "L1", "%s", text);
 }
 
 /* Returns the member that owns the item by the plan; SIM_NOBODY: none that takes part. SIM_NOT_DEALT: the plan has no

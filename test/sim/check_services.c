@@ -205,23 +205,13 @@ void sim_check_removed(sim_services *s, const sim_call *call, const char *role, 
 
 /* ---- the end ---- */
 
-__attribute__((format(printf, 5, 6))) static bool wrong(char what[8], char *text, size_t bytes, const char *kind,
-                                                        const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    snprintf(what, 8, "%s", kind);
-    vsnprintf(text, bytes, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
 static bool is_young(const sim_world *w, const sim_version *v) {
     int64_t age_ms = divvy_testing_wall_clock_ms(w->ensemble) + w->services_truth->wall_low_ms - v->mtime_ms;
     return (double)age_ms < v->ttl_ms;
 }
 
 /* Checks that all announced services stand there, and that each unique role with candidates has a holder. */
-static bool all_announced(const sim_world *w, char what[8], char *text, size_t bytes) {
+static bool all_announced(const sim_world *w, sim_fault *f) {
     bool candidates[SIM_UNIQUES] = {false};
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
@@ -234,15 +224,14 @@ static bool all_announced(const sim_world *w, char what[8], char *text, size_t b
             const sim_entry *e = sim_entry_of((sim_world *)(uintptr_t)w, sim_role_names[own->role], own->id, false);
             const sim_version *v = e ? sim_entry_current(e) : NULL;
             if (!v || !is_young(w, v))
-                return wrong(what, text, bytes, "L1", "%s/%s of %s is %s", sim_role_names[own->role], own->id, m->name,
-                             v ? "stale" : "not there");
+                return sim_wrong(f, "L1", "%s/%s of %s is %s", sim_role_names[own->role], own->id, m->name,
+                                 v ? "stale" : "not there");
         }
     }
     for (size_t k = 0; k < SIM_UNIQUES; k++) {
         const sim_entry *e = sim_entry_of((sim_world *)(uintptr_t)w, sim_unique_names[k], sim_unique_names[k], false);
         const sim_version *v = e ? sim_entry_current(e) : NULL;
-        if (candidates[k] && (!v || !is_young(w, v)))
-            return wrong(what, text, bytes, "L1", "nobody holds %s", sim_unique_names[k]);
+        if (candidates[k] && (!v || !is_young(w, v))) return sim_wrong(f, "L1", "nobody holds %s", sim_unique_names[k]);
     }
     return true;
 }
@@ -268,7 +257,7 @@ static bool announces(const sim_services *s, const sim_entry *e) {
 }
 
 /* L3: each ephemeral entry is of a registry that wants it, on its session. */
-static bool no_orphans(const sim_world *w, char what[8], char *text, size_t bytes) {
+static bool no_orphans(const sim_world *w, sim_fault *f) {
     for (size_t i = 0; i < w->services_truth->entry_count; i++) {
         const sim_entry *e = &w->services_truth->entries[i];
         const sim_version *v = sim_entry_current(e);
@@ -276,9 +265,8 @@ static bool no_orphans(const sim_world *w, char what[8], char *text, size_t byte
         const sim_services *s = owner_of(w, v->owner);
         bool wanted = s && announces(s, e) && strcmp(v->nonce, w->services_truth->processes[s->process].nonce) == 0;
         if (!wanted)
-            return wrong(what, text, bytes, "L3",
-                         "%s/%s of %s stands there, of session 0x%llx of %s, who does not want it", e->role, e->id,
-                         v->nonce, (unsigned long long)v->owner, s ? s->m->name : "nobody");
+            return sim_wrong(f, "L3", "%s/%s of %s stands there, of session 0x%llx of %s, who does not want it",
+                             e->role, e->id, v->nonce, (unsigned long long)v->owner, s ? s->m->name : "nobody");
     }
     return true;
 }
@@ -291,7 +279,7 @@ static const sim_told *told_of(const sim_services *s, const sim_entry *e) {
 }
 
 /* Returns whether a view's user was told of the present entries, or of those a moment ago. */
-static bool view_is_true(const sim_services *s, char what[8], char *text, size_t bytes) {
+static bool view_is_true(const sim_services *s, sim_fault *f) {
     const sim_world *w = s->m->world;
     enum { MOMENT_MS = 1500 };
     for (size_t i = 0; s->view != SIM_VIEW_NONE && i < w->services_truth->entry_count; i++) {
@@ -303,14 +291,14 @@ static bool view_is_true(const sim_services *s, char what[8], char *text, size_t
         bool late = told && (!v || (v->to_zxid != INT64_MAX && v->to_ms + SIM_POLL_MS + MOMENT_MS < w->now_ms));
         bool missing = in_view && now && !told && now->mtime_ms + MOMENT_MS < divvy_testing_wall_clock_ms(w->ensemble);
         if (late || missing || (told && !in_view))
-            return wrong(what, text, bytes, "L1", "the view of %s shows %s/%s %s", s->m->name, e->role, e->id,
-                         missing ? "not" : "as it was long ago");
+            return sim_wrong(f, "L1", "the view of %s shows %s/%s %s", s->m->name, e->role, e->id,
+                             missing ? "not" : "as it was long ago");
     }
     return true;
 }
 
 /* L6. A watch on the party, on a node of its own, on lists and entries; and each that was given up, until it fires. */
-static bool no_leaks(const sim_services *s, char what[8], char *text, size_t bytes) {
+static bool no_leaks(const sim_services *s, sim_fault *f) {
     divvy_stats stats;
     const sim_world *w = s->m->world;
     size_t own = s->m->party ? 1 : 0;
@@ -320,23 +308,23 @@ static bool no_leaks(const sim_services *s, char what[8], char *text, size_t byt
     if (s->watched) watches += 1 + SIM_ROLES + SIM_UNIQUES + w->services_truth->entry_count;
     if (divvy_client_stats(s->m->client, &stats, sizeof stats) != 0) return true;
     if (stats.ephemerals > own)
-        return wrong(what, text, bytes, "L6", "%s counts %llu ephemeral nodes, and wants %zu", s->m->name,
-                     (unsigned long long)stats.ephemerals, own);
+        return sim_wrong(f, "L6", "%s counts %llu ephemeral nodes, and wants %zu", s->m->name,
+                         (unsigned long long)stats.ephemerals, own);
     if (stats.watches > watches)
-        return wrong(what, text, bytes, "L6", "%s has %llu watches, and needs no more than %llu", s->m->name,
-                     (unsigned long long)stats.watches, (unsigned long long)watches);
+        return sim_wrong(f, "L6", "%s has %llu watches, and needs no more than %llu", s->m->name,
+                         (unsigned long long)stats.watches, (unsigned long long)watches);
     return true;
 }
 
-bool sim_services_well(sim_world *w, char what[8], char *text, size_t bytes) {
+bool sim_services_well(sim_world *w, sim_fault *f) {
     if (w->script->theme != SIM_OF_SERVICES) return true;
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_services *s = w->members[i].services;
         if (w->members[i].phase == SIM_ABSENT || !s) continue;
-        if (s->registry && !view_is_true(s, what, text, bytes)) return false;
-        if (!no_leaks(s, what, text, bytes)) return false;
+        if (s->registry && !view_is_true(s, f)) return false;
+        if (!no_leaks(s, f)) return false;
     }
-    return all_announced(w, what, text, bytes) && no_orphans(w, what, text, bytes);
+    return all_announced(w, f) && no_orphans(w, f);
 }
 
 /* Holders that are gone are waited for a ttl; with wrong clocks also until the clock is asked again. */

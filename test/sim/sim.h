@@ -19,6 +19,7 @@
 
 #include "claim.h"
 #include "coverage.h"
+#include "fault.h"
 #include "random.h"
 #include "script.h"
 
@@ -414,7 +415,7 @@ void sim_claims_truth_free(sim_world *w);
 void sim_claims_transaction(sim_world *w, const divvy_testing_transaction *t);
 void sim_claims_check_step(sim_world *w, sim_member *m, bool afresh);
 /* After the faults: whether all has been released and nothing is left. */
-bool sim_claims_well(sim_world *w, char what[8], char *text, size_t bytes);
+bool sim_claims_well(sim_world *w, sim_fault *f);
 int64_t sim_claims_bound_ms(const sim_world *w);
 void sim_sequence_end(sim_world *w, const sim_event *e);
 
@@ -443,7 +444,7 @@ void sim_services_truth_new(sim_world *w);
 void sim_services_truth_free(sim_world *w);
 /* Returns whether it is an affair of the registry's. */
 bool sim_services_transaction(sim_world *w, const divvy_testing_transaction *t);
-bool sim_services_well(sim_world *w, char what[8], char *text, size_t bytes);
+bool sim_services_well(sim_world *w, sim_fault *f);
 int64_t sim_services_bound_ms(const sim_world *w);
 void sim_services_wall_clock(sim_world *w, unsigned server, int64_t offset_ms);
 void sim_services_drift(sim_world *w);
@@ -473,7 +474,7 @@ bool sim_plan_in_force(const sim_world *w);
 /* Returns whether another live one of its identifier came later. */
 bool sim_is_fenced(const sim_member *m);
 /* After the faults: whether nothing is left to be written, and all follow what stands there. */
-bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes);
+bool sim_plan_well(const sim_world *w, sim_fault *f);
 /* The slot of the member whose item it is by the plan; SIM_NOBODY, SIM_NOT_DEALT; SIM_OWNERLESS: rules leave it without
  * an owner. */
 size_t sim_plan_owner(const sim_world *w, size_t item);

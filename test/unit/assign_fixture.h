@@ -7,20 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "assign_names.h"
 #include "divvy/assign.h"
 #include "lib/seed.h"
 #include "lib/test.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define UNTOUCHED 0xdeadbeefU
 
 typedef int (*assign_function)(const divvy_member *, size_t, const char *const *, size_t, uint32_t *);
 
 static const assign_function both[] = {divvy_assign_round_robin, divvy_assign_rendezvous};
 
 /* A pool and how its items were dealt. The names are not its own. */
-enum { MEMBERS_MAX = 1000, ITEMS_MAX = 100000, NAME_BYTES = 24 };
-
 typedef struct {
     divvy_member members[MEMBERS_MAX];
     size_t member_count;
@@ -29,16 +25,7 @@ typedef struct {
     uint32_t owners[ITEMS_MAX];
 } pool;
 
-static char worker_names[MEMBERS_MAX][NAME_BYTES];
-static char item_names[ITEMS_MAX][NAME_BYTES];
 static pool first;
-
-static inline int names_setup(void **state) {
-    (void)state;
-    for (int m = 0; m < MEMBERS_MAX; m++) snprintf(worker_names[m], NAME_BYTES, "worker-%d", m + 1);
-    for (int i = 0; i < ITEMS_MAX; i++) snprintf(item_names[i], NAME_BYTES, "item-%06d", i + 1);
-    return 0;
-}
 
 static inline void pool_fill(pool *p, size_t member_count, size_t item_count) {
     p->member_count = member_count;

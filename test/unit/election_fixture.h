@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "claim.h"
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
 #include "lib/seed.h"
@@ -54,16 +55,6 @@ static node nodes[NODES];
 static size_t node_count, member_count, client_count;
 static int64_t last_token;
 static bool killed; /* a session by an administrator: what the session clock cannot know of */
-static uint64_t seed = 1;
-
-#define CLAIM(condition, ...)                                                  \
-    do {                                                                       \
-        if (condition) break;                                                  \
-        fprintf(stderr, "seed %llu: ", (unsigned long long)seed);              \
-        fprintf(stderr, __VA_ARGS__);                                          \
-        fprintf(stderr, "; DIVVY_TEST_SEED=%llu\n", (unsigned long long)seed); \
-        abort();                                                               \
-    } while (0)
 
 /* ---- the truth ---- */
 

@@ -10,8 +10,8 @@
 
 #include "lib/fake_znode.h"
 #include "lib/test.h"
-#include "plan/roll.h"
 #include "plan/roll_watch.h"
+#include "roll_letters.h"
 
 #define PARTY "/p"
 #define BOUNDARY_MS 1000
@@ -93,23 +93,6 @@ static inline void begin_as(char letter) {
 
 static inline void assert_pending(const char *requests) {
     assert_string_equal(dv_fake_pending(fake), requests);
-}
-
-typedef struct {
-    const char *names[26];
-    char texts[26][2];
-    dv_roll_party party;
-} letters;
-
-static inline const dv_roll_party *party_of(letters *l, const char *text, int64_t pzxid) {
-    size_t count = strlen(text);
-    for (size_t i = 0; i < count; i++) {
-        l->texts[i][0] = text[i];
-        l->texts[i][1] = '\0';
-        l->names[i] = l->texts[i];
-    }
-    l->party = (dv_roll_party){l->names, count, pzxid};
-    return &l->party;
 }
 
 /* The list under way is answered: each letter is a child. */

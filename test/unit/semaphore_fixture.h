@@ -16,6 +16,9 @@
 #include "recipe/slots.h"
 #include "testing/ensemble.h"
 
+/* Behind those in which a parameter has the name of its variable. */
+#include "claim.h"
+
 #define POOL "/pools/s"
 #define QUEUE POOL "-__lock__"
 #define KAZOO_GUID "0123456789abcdef0123456789abcdef"
@@ -48,32 +51,17 @@ static divvy_client *clients[CLIENTS], *stranger;
 static user users[USERS];
 static node nodes[NODES]; /* what is in pool and queue, in truth */
 static size_t node_count, user_count;
-static int64_t last_token[SLOTS]; /* that was granted for a slot */
-static uint64_t most_taken;       /* in the step under way */
-static uint32_t limit_in_force;   /* as of the last step; 0: not set */
-static int64_t set_zxid;          /* when the pool was set last */
-static bool stepping, unseen;     /* within a step that is checked; slots were taken in one that was not */
-static bool killed;               /* a session by an administrator: what the session clock cannot know of */
-static uint64_t seed, random_state;
+static int64_t last_token[SLOTS];       /* that was granted for a slot */
+static uint64_t most_taken;             /* in the step under way */
+static uint32_t limit_in_force;         /* as of the last step; 0: not set */
+static int64_t set_zxid;                /* when the pool was set last */
+static bool stepping, unseen;           /* within a step that is checked; slots were taken in one that was not */
+static bool killed;                     /* a session by an administrator: what the session clock cannot know of */
 static int server_release;              /* 0: the usual one */
 static int64_t client_delay_max_ms = 1; /* of messages of clients */
 static unsigned results[6];
 enum { GRANTED, TIMED_OUT, BUSY, CANCELED, LOST, TOO_MANY };
 static unsigned shortcuts; /* leases that were had so */
-
-#define CLAIM(condition, ...)                                                  \
-    do {                                                                       \
-        if (condition) break;                                                  \
-        fprintf(stderr, "seed %llu: ", (unsigned long long)seed);              \
-        fprintf(stderr, __VA_ARGS__);                                          \
-        fprintf(stderr, "; DIVVY_TEST_SEED=%llu\n", (unsigned long long)seed); \
-        abort();                                                               \
-    } while (0)
-
-static inline uint64_t draw(uint64_t below) {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state >> 33) % below;
-}
 
 /* --- the truth, and what is believed ---------------------------------------------------------------------------- */
 

@@ -7,17 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "assign_names.h"
 #include "divvy/assign.h"
 #include "lib/seed.h"
 #include "lib/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NONE UINT32_MAX
-#define UNTOUCHED 0xdeadbeefU
+
+enum { ZONES_MAX = 5 };
 
 /* A pool and how its items are dealt. The names are not its own. */
-enum { MEMBERS_MAX = 1001, ITEMS_MAX = 100000, NAME_BYTES = 24, ZONES_MAX = 5 };
-
 typedef struct {
     divvy_member members[MEMBERS_MAX];
     size_t member_count;
@@ -27,16 +26,7 @@ typedef struct {
     divvy_sticky_options options;
 } pool;
 
-static char worker_names[MEMBERS_MAX][NAME_BYTES];
-static char item_names[ITEMS_MAX][NAME_BYTES];
 static pool first;
-
-static inline int names_setup(void **state) {
-    (void)state;
-    for (int m = 0; m < MEMBERS_MAX; m++) snprintf(worker_names[m], NAME_BYTES, "worker-%d", m + 1);
-    for (int i = 0; i < ITEMS_MAX; i++) snprintf(item_names[i], NAME_BYTES, "item-%06d", i + 1);
-    return 0;
-}
 
 /* Members of weight 1000 without a zone, items without an owner. */
 static inline void pool_fill(pool *p, size_t member_count, size_t item_count) {

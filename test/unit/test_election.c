@@ -372,13 +372,6 @@ TEST(test_preference_of_names) {
 
 /* ---- random schedules ---- */
 
-static uint64_t random_state;
-
-static uint64_t draw(uint64_t below) {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state >> 33) % below;
-}
-
 static void fault(void) {
     divvy_client *client = clients[draw(client_count)];
     uint64_t what = draw(4);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "divvy/error.h"
+#include "lib/draw.h"
 #include "lib/seed.h"
 #include "lib/test.h"
 #include "registry/entry.h"
@@ -410,12 +411,6 @@ TEST(test_too_large) {
 }
 
 /* ---- hostile ones ---- */
-
-static uint64_t random_state;
-static uint64_t draw(uint64_t below) {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state >> 33) % below;
-}
 
 /* 100,000 texts, of random bytes, and of a good entry with bytes changed, cut, doubled: none crashes, and what is taken
  * is within its bounds. */

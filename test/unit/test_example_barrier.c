@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "barrier.h"
+#include "claim.h"
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
 #include "lib/seed.h"
@@ -25,24 +26,9 @@ typedef struct {
 
 static divvy_testing_ensemble *ensemble;
 static member members[MEMBERS];
-static uint64_t seed, random_state;
 static size_t here, most;          /* nodes of members in the truth: now, and the most that there ever were at once */
 static size_t passes, late_passes; /* of all schedules; late: when fewer than N nodes were left */
 static bool emptied;               /* no node is left, after N were there */
-
-#define CLAIM(condition, ...)                                                  \
-    do {                                                                       \
-        if (condition) break;                                                  \
-        fprintf(stderr, "seed %llu: ", (unsigned long long)seed);              \
-        fprintf(stderr, __VA_ARGS__);                                          \
-        fprintf(stderr, "; DIVVY_TEST_SEED=%llu\n", (unsigned long long)seed); \
-        abort();                                                               \
-    } while (0)
-
-static uint64_t draw(uint64_t below) {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state >> 33) % below;
-}
 
 /* ---- the truth, and what is believed ---- */
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "claim.h"
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
 #include "lib/seed.h"
@@ -41,25 +42,10 @@ static node nodes[NODES]; /* what contends, in truth */
 static size_t node_count, lock_count;
 static int64_t last_writer;
 static bool killed; /* a session by an administrator: what the session clock cannot know of (docs/protocol.md) */
-static uint64_t seed, random_state;
 static unsigned results[5]; /* of random schedules, to see that they come to all of them: by the next names */
 enum { GRANTED, TIMED_OUT, BUSY, CANCELED, LOST };
 
-static uint64_t draw(uint64_t below) {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state >> 33) % below;
-}
-
 /* --- the truth, and what is believed ---------------------------------------------------------------------------- */
-
-#define CLAIM(condition, ...)                                                  \
-    do {                                                                       \
-        if (condition) break;                                                  \
-        fprintf(stderr, "seed %llu: ", (unsigned long long)seed);              \
-        fprintf(stderr, __VA_ARGS__);                                          \
-        fprintf(stderr, "; DIVVY_TEST_SEED=%llu\n", (unsigned long long)seed); \
-        abort();                                                               \
-    } while (0)
 
 static bool is_writer(const node *n) {
     return strstr(n->path, "__lock__") != NULL;

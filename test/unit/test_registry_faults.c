@@ -7,6 +7,9 @@
 #include "lib/seed.h"
 #include "testing/ensemble.h"
 
+/* Behind those in which a parameter has the name of its variable. */
+#include "claim.h"
+
 #define ROOT "/divvy/services"
 #define TTL_S 3
 
@@ -44,23 +47,8 @@ static world w;
 static service services[SERVICES_MOST];
 static size_t service_count;
 static deletion last_deletion;
-static bool retiring; /* users delete their own */
-static uint64_t seed, random_state;
+static bool retiring;                                               /* users delete their own */
 static unsigned claims, keeps, take_overs, purges, expiries, looks; /* to see that schedules come to all of them */
-
-#define CLAIM(condition, ...)                                                  \
-    do {                                                                       \
-        if (condition) break;                                                  \
-        fprintf(stderr, "seed %llu: ", (unsigned long long)seed);              \
-        fprintf(stderr, __VA_ARGS__);                                          \
-        fprintf(stderr, "; DIVVY_TEST_SEED=%llu\n", (unsigned long long)seed); \
-        abort();                                                               \
-    } while (0)
-
-static uint64_t draw(uint64_t below) {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state >> 33) % below;
-}
 
 static service *find(const char *path) {
     for (size_t i = 0; i < service_count; i++) {

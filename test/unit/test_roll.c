@@ -6,26 +6,9 @@
 #include "divvy/error.h"
 #include "lib/test.h"
 #include "plan/roll.h"
+#include "roll_letters.h"
 
 enum { MANY = 600 };
-
-/* A party of one letter each. */
-typedef struct {
-    char texts[26][2];
-    const char *names[26];
-    dv_roll_party party;
-} letters;
-
-static const dv_roll_party *party_of(letters *l, const char *text, int64_t pzxid) {
-    size_t count = strlen(text);
-    for (size_t i = 0; i < count; i++) {
-        l->texts[i][0] = text[i];
-        l->texts[i][1] = '\0';
-        l->names[i] = l->texts[i];
-    }
-    l->party = (dv_roll_party){l->names, count, pzxid};
-    return &l->party;
-}
 
 static dv_roll parse(const char *text) {
     dv_roll roll;

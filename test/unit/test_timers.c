@@ -7,15 +7,9 @@
 #include <string.h>
 
 #include "client/timers.h"
+#include "lib/draw.h"
 #include "lib/test.h"
 #include "seed.h"
-
-static uint64_t random_state;
-
-static uint64_t draw(uint64_t below) {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state >> 33) % below;
-}
 
 /* ---- a model: a list in the order in which timers are to come ---- */
 
