@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <divvy/divvy.h>
@@ -178,19 +177,6 @@ static int start(announcer *a) {
     return outcome == 0 ? 0 : DV_EXIT_TROUBLE;
 }
 
-static int judge(const announcer *a) {
-    const dv_run *run = &a->run;
-    if (run->refused) {
-        dv_command_say("cannot execute \"%s\": %s", a->options.arguments[0], strerror(run->refused));
-        return run->refused == ENOENT || run->refused == ENOTDIR ? DV_EXIT_NOT_FOUND : DV_EXIT_NOT_EXECUTABLE;
-    }
-    if (run->guardian_died) {
-        dv_command_say("the process that guards the command was killed, and the command with it");
-        return DV_EXIT_TROUBLE;
-    }
-    return WIFSIGNALED(run->status) ? DV_EXIT_SIGNAL + WTERMSIG(run->status) : WEXITSTATUS(run->status);
-}
-
 /* ---- the whole ---- */
 
 static int open_registry(announcer *a) {
@@ -214,7 +200,7 @@ static int announce(announcer *a) {
         code = go_on(a);
         if (code != 0) return code;
     }
-    return a->program ? judge(a) : DV_EXIT_DONE;
+    return a->program ? dv_run_code(&a->run, a->options.arguments[0]) : DV_EXIT_DONE;
 }
 
 static int prepare_and_announce(announcer *a) {
@@ -225,10 +211,7 @@ static int prepare_and_announce(announcer *a) {
         dv_command_out_of_memory();
         return a->session.failed;
     }
-    if (dv_run_open(&a->run) != 0) {
-        dv_command_say("cannot prepare to run a command: %s", strerror(errno));
-        return a->session.failed;
-    }
+    if (dv_run_open(&a->run) != 0) return a->session.failed;
     a->load = a->options.load;
     return announce(a);
 }

@@ -1,8 +1,8 @@
 /* Signals as they were when we were started. SPDX-License-Identifier: Apache-2.0 */
 #include "dispositions.h"
 
-#include <signal.h>
 #include <stddef.h>
+#include <sys/signalfd.h>
 
 static sigset_t mask, ignored;
 
@@ -18,6 +18,19 @@ void dv_dispositions_remember(void) {
 
 bool dv_dispositions_ignored(int number) {
     return sigismember(&ignored, number) == 1;
+}
+
+int dv_dispositions_receive(const sigset_t *signals) {
+    return sigprocmask(SIG_BLOCK, signals, NULL) == 0 ? signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+}
+
+int dv_dispositions_receive_ends(void) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    return dv_dispositions_receive(&signals);
 }
 
 void dv_dispositions_restore(void) {

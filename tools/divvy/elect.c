@@ -158,29 +158,19 @@ static void end_if_due(elector *l) {
     l->leaving = l->asked;
 }
 
-static int refused(const elector *l) {
-    int error = l->run.refused;
-    if (error == ETIME) return DV_EXIT_LOST;
-    dv_command_say("cannot execute \"%s\": %s", l->options.arguments[0], strerror(error));
-    return error == ENOENT || error == ENOTDIR ? DV_EXIT_NOT_FOUND : DV_EXIT_NOT_EXECUTABLE;
-}
-
 /* Tells how it ended. Returns the exit code of --once. */
 static int judge(elector *l) {
     const dv_run *run = &l->run;
     assert(run->over);
-    if (run->refused) return refused(l);
-    if (run->guardian_died) {
-        dv_command_say("the process that guards the command was killed, and the command with it");
-        return DV_EXIT_TROUBLE;
-    }
+    if (run->refused == ETIME) return DV_EXIT_LOST;
+    if (run->refused || run->guardian_died) return dv_run_code(run, l->options.arguments[0]);
     bool late = run->why == DV_ENDED_BY_DEADLINE;
     if (late || l->lost) {
         dv_command_say("leadership of \"%s\" %s; the command was ended", l->options.name,
                        late ? "could not be kept: no server has confirmed it in time" : "is lost");
         return DV_EXIT_LOST;
     }
-    return WIFSIGNALED(run->status) ? DV_EXIT_SIGNAL + WTERMSIG(run->status) : WEXITSTATUS(run->status);
+    return dv_run_code(run, l->options.arguments[0]);
 }
 
 /* Returns whether it does not stand again. ^C in a terminal is the command's, and meant for all. */
@@ -228,10 +218,7 @@ static int stand_and_lead(elector *l) {
 static int run_candidate(elector *l) {
     int code = dv_program_find(l->options.arguments[0], &l->program);
     if (code != 0) return code;
-    if (dv_run_open(&l->run) != 0) {
-        dv_command_say("cannot prepare to run a command: %s", strerror(errno));
-        return DV_EXIT_TROUBLE;
-    }
+    if (dv_run_open(&l->run) != 0) return DV_EXIT_TROUBLE;
     l->run.again = !l->options.once;
     l->run.end_grace_ms = l->options.grace_ms;
     l->session.watched_by = l->run.guardians;

@@ -1,7 +1,6 @@
 /* The options of `divvy elect`. SPDX-License-Identifier: Apache-2.0 */
 #include "elect_options.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +10,10 @@
 #include "command.h"
 #include "lock_options.h"
 #include "look.h"
+#include "run.h"
 #include "znode/path.h"
 
-enum { GRACE_MAX_MS = 3000, PREFERENCE_MAX = 1000, STEP_DOWN_MS = 60000 };
+enum { PREFERENCE_MAX = 1000, STEP_DOWN_MS = 60000 };
 
 static const char command[] = "elect";
 
@@ -127,13 +127,11 @@ static const char *contradiction(const dv_elect_options *o) {
     return NULL;
 }
 
-static int check(const dv_elect_options *o) {
+static int check(dv_elect_options *o) {
     const char *wrong = contradiction(o);
-    int64_t most_ms = o->session.session_timeout_ms / 3;
     if (wrong) return dv_command_misused(command, "%s", wrong);
-    if (o->grace_ms <= most_ms) return dv_options_check_path(command, "root", o->root);
-    return dv_command_misused(command, "--grace may be at most a third of --session-timeout, that is %" PRId64 " ms",
-                              most_ms);
+    int code = dv_run_check_grace(command, o->session.session_timeout_ms, &o->grace_ms);
+    return code ? code : dv_options_check_path(command, "root", o->root);
 }
 
 /* Rule G1: where the lock NAME is. */
@@ -143,12 +141,6 @@ static char *make_path(const dv_elect_options *o) {
     free(node);
     free(folder);
     return path;
-}
-
-static void finish(dv_elect_options *o) {
-    int64_t fifth_ms = o->session.session_timeout_ms / 5;
-    if (o->grace_ms < 0) o->grace_ms = fifth_ms < GRACE_MAX_MS ? fifth_ms : GRACE_MAX_MS;
-    if (o->timeout_ms < 0) o->timeout_ms = STEP_DOWN_MS;
 }
 
 int dv_elect_options_parse(dv_elect_options *o, int argc, char **argv) {
@@ -168,7 +160,7 @@ int dv_elect_options_parse(dv_elect_options *o, int argc, char **argv) {
     o->arguments = (const char *const *)words;
     code = check(o);
     if (code != 0) return code;
-    finish(o);
+    if (o->timeout_ms < 0) o->timeout_ms = STEP_DOWN_MS;
     o->path = make_path(o);
     return o->path ? dv_session_options_finish(&o->session, command) : dv_command_out_of_memory();
 }

@@ -5,14 +5,13 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "command.h"
+#include "dispositions.h"
 #include "lock_options.h"
 #include "output.h"
 #include "text.h"
@@ -35,16 +34,6 @@ static void on_leader(divvy_election *election, const divvy_leader *leader, void
     if (bytes > 0) dv_output_write(user, line, (size_t)bytes);
     free(data);
     if (bytes >= 0) free(line);
-}
-
-static int open_signals(void) {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGHUP);
-    sigprocmask(SIG_BLOCK, &signals, NULL);
-    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 /* Until a signal comes, or the reader of our output has gone. */
@@ -71,7 +60,7 @@ static int watch_until_asked(dv_session *session, dv_output *output) {
 int dv_elect_watch(const dv_elect_options *options, dv_session *session) {
     divvy_election_config config = dv_elect_config(options);
     divvy_election *election;
-    dv_output output = {.stop_fd = open_signals()};
+    dv_output output = {.stop_fd = dv_dispositions_receive_ends()};
     config.on_leader = on_leader;
     config.user = &output;
     int error = divvy_election_create(&election, session->client, &config);

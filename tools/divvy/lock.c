@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <divvy/divvy.h>
@@ -186,25 +185,15 @@ static int64_t until_overrun_ms(const locker *l) {
 
 /* ---- the end ---- */
 
-static int refused(const locker *l) {
-    int error = l->run.refused;
-    const char *name = l->options.hold ? "--hold" : l->options.arguments[0];
-    if (error == ETIME) {
-        dv_command_say("the lock \"%s\" was lost before the command could be started", l->options.name);
-        return DV_EXIT_LOST;
-    }
-    dv_command_say("cannot execute \"%s\": %s", name, strerror(error));
-    return error == ENOENT || error == ENOTDIR ? DV_EXIT_NOT_FOUND : DV_EXIT_NOT_EXECUTABLE;
-}
-
 static int judge(const locker *l) {
     const dv_run *run = &l->run;
     assert(run->over);
-    if (run->refused) return refused(l);
-    if (run->guardian_died) {
-        dv_command_say("the process that guards the command was killed, and the command with it");
-        return DV_EXIT_TROUBLE;
+    if (run->refused == ETIME) {
+        dv_command_say("the lock \"%s\" was lost before the command could be started", l->options.name);
+        return DV_EXIT_LOST;
     }
+    const char *name = l->options.hold ? "--hold" : l->options.arguments[0];
+    if (run->refused || run->guardian_died) return dv_run_code(run, name);
     bool late = run->why == DV_ENDED_BY_DEADLINE; /* While the command was ending the lock may have been lost, too. */
     if (late || l->lost) {
         dv_command_say("the lock \"%s\" %s; the command was ended", l->options.name,
@@ -216,7 +205,7 @@ static int judge(const locker *l) {
         dv_command_say("the command has run for %" PRId64 " ms, and was ended", l->options.max_run_ms);
         return DV_EXIT_OVERRUN;
     }
-    return WIFSIGNALED(run->status) ? DV_EXIT_SIGNAL + WTERMSIG(run->status) : WEXITSTATUS(run->status);
+    return dv_run_code(run, name);
 }
 
 /* With --at-least. A signal ends it. A command that could not be started may be started elsewhere. */
@@ -262,10 +251,7 @@ static int run_under_lock(locker *l) {
 static int prepare_and_run(locker *l) {
     int code = l->options.hold ? 0 : dv_program_find(l->options.arguments[0], &l->program);
     if (code != 0) return code;
-    if (dv_run_open(&l->run) != 0) {
-        dv_command_say("cannot prepare to run a command: %s", strerror(errno));
-        return DV_EXIT_TROUBLE;
-    }
+    if (dv_run_open(&l->run) != 0) return DV_EXIT_TROUBLE;
     return run_under_lock(l);
 }
 

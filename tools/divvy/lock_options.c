@@ -1,7 +1,6 @@
 /* The options of `divvy lock`. SPDX-License-Identifier: Apache-2.0 */
 #include "lock_options.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +8,10 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
+#include "run.h"
 #include "znode/path.h"
 
-enum { DAY_MS = 24 * 3600 * 1000, GRACE_MAX_MS = 3000 };
+enum { DAY_MS = 24 * 3600 * 1000 };
 
 static const char command[] = "lock";
 
@@ -169,13 +169,11 @@ static const char *contradiction(const dv_lock_options *options) {
     return NULL;
 }
 
-static int check(const dv_lock_options *options) {
+static int check(dv_lock_options *options) {
     const char *wrong = contradiction(options);
-    int64_t most_ms = options->session.session_timeout_ms / 3;
     if (wrong) return dv_command_misused(command, "%s", wrong);
-    if (options->grace_ms <= most_ms) return dv_options_check_path(command, "root", options->root);
-    return dv_command_misused(command, "--grace may be at most a third of --session-timeout, that is %" PRId64 " ms",
-                              most_ms);
+    int code = dv_run_check_grace(command, options->session.session_timeout_ms, &options->grace_ms);
+    return code ? code : dv_options_check_path(command, "root", options->root);
 }
 
 static int is_debug(void) {
@@ -184,8 +182,6 @@ static int is_debug(void) {
 }
 
 static void finish(dv_lock_options *o) {
-    int64_t fifth_ms = o->session.session_timeout_ms / 5;
-    if (o->grace_ms < 0) o->grace_ms = fifth_ms < GRACE_MAX_MS ? fifth_ms : GRACE_MAX_MS;
     if (o->limit_policy < 0) o->limit_policy = DIVVY_LIMIT_ERROR;
     /* The wait for a server lasts no longer than the wait for the lock. */
     int64_t *connect_ms = &o->session.connect_timeout_ms;

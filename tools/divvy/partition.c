@@ -25,6 +25,7 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
+#include "dispositions.h"
 #include "log.h"
 #include "output.h"
 #include "partition_items.h"
@@ -229,11 +230,6 @@ static void leave(process *all) {
 
 /* ---- the beginning ---- */
 
-/* Returns -1 when it cannot be had, with errno set. */
-static int receive(const sigset_t *signals) {
-    return sigprocmask(SIG_BLOCK, signals, NULL) == 0 ? signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
-}
-
 /* Returns the exit code, with the reason told. */
 static int open_signals(process *all) {
     sigset_t ends, hangups;
@@ -246,8 +242,8 @@ static int open_signals(process *all) {
     if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
         sigaddset(dv_partition_items_can_be_read_again(&all->options) ? &hangups : &ends, SIGHUP);
     all->on_terminal = has_terminal();
-    all->signal_fd = all->output.stop_fd = receive(&ends);
-    all->hangup_fd = all->signal_fd >= 0 ? receive(&hangups) : -1;
+    all->signal_fd = all->output.stop_fd = dv_dispositions_receive(&ends);
+    all->hangup_fd = all->signal_fd >= 0 ? dv_dispositions_receive(&hangups) : -1;
     if (all->hangup_fd >= 0) return 0;
     dv_command_say("cannot receive signals: %s", strerror(errno));
     return DV_EXIT_FAILED;

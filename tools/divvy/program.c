@@ -27,8 +27,7 @@ static bool is_missing(int error) {
     return error == ENOENT || error == ENOTDIR;
 }
 
-static int refuse(const char *name, int error) {
-    dv_command_say("%s: %s", name, error == ENOENT ? "command not found" : strerror(error));
+int dv_program_code(int error) {
     return is_missing(error) ? DV_EXIT_NOT_FOUND : DV_EXIT_NOT_EXECUTABLE;
 }
 
@@ -63,7 +62,9 @@ int dv_program_find(const char *name, char **out) {
     } else if (*name) {
         error = find_in(folders ? folders : _PATH_DEFPATH, name, out);
     }
-    return error ? refuse(name, error) : 0;
+    if (!error) return 0;
+    dv_command_say("%s: %s", name, error == ENOENT ? "command not found" : strerror(error));
+    return dv_program_code(error);
 }
 
 /* Executes a file that the kernel does not take for a program: as a script of the shell. */

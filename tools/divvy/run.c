@@ -8,16 +8,22 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "dispositions.h"
+#include "program.h"
 
 static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
-/* Time for SIGKILL to take effect before the deadline: a twentieth of the session's timeout, within these; rule G3. */
-enum { KILL_LEAST_MS = 25, KILL_MOST_MS = 500 };
+/* Rule G3: for SIGKILL to take effect before the deadline, a twentieth of the session's timeout, within these; and the
+ * longest grace by default. */
+enum { KILL_LEAST_MS = 25, KILL_MOST_MS = 500, GRACE_MAX_MS = 3000 };
 
 enum { HANDLED_COUNT = sizeof handled / sizeof *handled };
 
@@ -29,15 +35,15 @@ static int open_signals(void) {
     }
     /* No matter who is told of a stop otherwise: SIGCONT tells. */
     sigaddset(&signals, SIGCONT);
-    if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0) return -1;
-    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    return dv_dispositions_receive(&signals);
 }
 
 int dv_run_open(dv_run *run) {
     *run = (dv_run){.signal_fd = -1, .end_grace_ms = -1};
-    if (dv_guardians_open(&run->guardians) != 0) return -1;
-    run->signal_fd = open_signals();
-    return run->signal_fd < 0 ? -1 : 0;
+    if (dv_guardians_open(&run->guardians) == 0) run->signal_fd = open_signals();
+    if (run->signal_fd >= 0) return 0;
+    dv_command_say("cannot prepare to run a command: %s", strerror(errno));
+    return -1;
 }
 
 void dv_run_close(dv_run *run) {
@@ -52,6 +58,14 @@ void dv_run_close(dv_run *run) {
  * too. There the command gets it when it reads, see guardian.h. */
 static bool is_foreground_job(void) {
     return getpgrp() == getpid() && tcgetpgrp(STDIN_FILENO) == getpgrp() && tcgetpgrp(STDOUT_FILENO) == getpgrp();
+}
+
+int dv_run_check_grace(const char *command, int64_t session_timeout_ms, int64_t *grace_ms) {
+    int64_t fifth_ms = session_timeout_ms / 5, most_ms = session_timeout_ms / 3;
+    if (*grace_ms < 0) *grace_ms = fifth_ms < GRACE_MAX_MS ? fifth_ms : GRACE_MAX_MS;
+    if (*grace_ms <= most_ms) return 0;
+    return dv_command_misused(command, "--grace may be at most a third of --session-timeout, that is %" PRId64 " ms",
+                              most_ms);
 }
 
 /* Servers may have granted a shorter session than was asked for: SIGTERM comes no earlier than when half of what is
@@ -134,6 +148,19 @@ static void take_info(dv_run *run, const struct signalfd_siginfo *info) {
     assert(number > 0 && number < NSIG);
     if (info->ssi_code == SI_KERNEL && (number == SIGINT || number == SIGQUIT)) run->typed = number;
     take_signal(run, number);
+}
+
+int dv_run_code(const dv_run *run, const char *name) {
+    assert(run->over);
+    if (run->refused) {
+        dv_command_say("cannot execute \"%s\": %s", name, strerror(run->refused));
+        return dv_program_code(run->refused);
+    }
+    if (run->guardian_died) {
+        dv_command_say("the process that guards the command was killed, and the command with it");
+        return DV_EXIT_TROUBLE;
+    }
+    return WIFSIGNALED(run->status) ? DV_EXIT_SIGNAL + WTERMSIG(run->status) : WEXITSTATUS(run->status);
 }
 
 void dv_run_die_if_typed(int typed, int code) {

@@ -23,8 +23,8 @@ typedef struct {
     dv_guardian_why why;
 } dv_run;
 
-/* To be called before there is any thread or connection. Returns 0, or -1 with errno set. Release with dv_run_close()
- * in each case. */
+/* To be called before there is any thread or connection. Returns 0, or -1 when it was told why not. Release with
+ * dv_run_close() in each case. */
 int dv_run_open(dv_run *run);
 
 void dv_run_close(dv_run *run);
@@ -32,11 +32,19 @@ void dv_run_close(dv_run *run);
 /* Starts the command; `config` but for the terminal, which is seen to. Returns 0, or -1 with errno set. */
 int dv_run_start(dv_run *run, dv_guardian_config *config);
 
+/* Rule G3: sets *grace_ms to its default where it is below 0. Returns 0, or the exit code when it was told that --grace
+ * is too long for the session. */
+int dv_run_check_grace(const char *command, int64_t session_timeout_ms, int64_t *grace_ms);
+
 /* Rule G3: sets the config's times, for a lock that `left_ms` are left of. */
 void dv_run_set_times(dv_guardian_config *config, int64_t session_timeout_ms, int64_t grace_ms, int64_t left_ms);
 
 /* The command is over, and another may be started. */
 void dv_run_again(dv_run *run);
+
+/* Returns the exit code of a command that is over: its own, or that of what kept it from running or from ending by
+ * itself, which is told. `name` is what messages call it. */
+int dv_run_code(const dv_run *run, const char *name);
 
 /* Where ^C or ^\\ was typed in a script, and led to exit code `code`: dies of the signal, as it would have without us,
  * so that the shell ends the script; the exit status that it sees is the same. Returns otherwise. To be called last. */

@@ -15,6 +15,7 @@
 
 #include "command.h"
 #include "connection.h"
+#include "dispositions.h"
 #include "serve.h"
 #include "serve_http.h"
 #include "serve_overview.h"
@@ -144,16 +145,6 @@ static int serve_until_asked(server *s) {
     return code;
 }
 
-static int open_signals(void) {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGHUP);
-    if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0) return -1;
-    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 static int prepare(server *s, const dv_serve_options *o) {
     s->serve.stream = dv_serve_stream_new();
     s->services_path = strcmp(o->root, "/") == 0 ? strdup("/services") : dv_path_join(o->root, "services");
@@ -177,7 +168,8 @@ static void clear(server *s) {
 }
 
 int dv_serve_run(const dv_serve_options *options) {
-    server s = {.serve = {.options = options, .started_ms = dv_look_wall_ms()}, .stop_fd = open_signals()};
+    server s = {.serve = {.options = options, .started_ms = dv_look_wall_ms()},
+                .stop_fd = dv_dispositions_receive_ends()};
     pthread_mutex_init(&s.serve.lock, NULL);
     int code = 0;
     if (s.stop_fd < 0) {

@@ -12,6 +12,7 @@
 
 #include "columns.h"
 #include "command.h"
+#include "dispositions.h"
 #include "format.h"
 #include "item_list.h"
 #include "items_feed.h"
@@ -256,20 +257,10 @@ static int watch(viewer *v) {
     return code;
 }
 
-static int open_signals(void) {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGHUP);
-    if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0) return -1;
-    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 static int run_viewer(status_options *o) {
     viewer v = {.options = o, .output = {.stop_fd = -1}, .status = {.path = o->path}};
     if (o->list.count > 0) v.status.expected = &o->list;
-    if (o->watch && (v.output.stop_fd = open_signals()) < 0) {
+    if (o->watch && (v.output.stop_fd = dv_dispositions_receive_ends()) < 0) {
         dv_command_say("cannot receive signals: %s", strerror(errno));
         return DV_EXIT_FAILED;
     }
