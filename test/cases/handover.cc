@@ -180,7 +180,7 @@ int main(int count, char **arguments) {
     size_t worlds = 0;
     code_begin();
     for (const Setup &setup : SETUPS)
-        if (!is_short || setup.may_plan == 1) worlds += Asking(setup, known).run().states;
+        if (!is_short || setup.budget.may_plan == 1) worlds += Asking(setup, known).run().states;
     for (size_t i = 0; i < known.all.size(); i++) ask(known.all[i].world);
     printf("%zu worlds, %zu cases\n", worlds, known.all.size());
     for (size_t stage = 0; stage <= LEAVES; stage++) printf("    %6zu  %s\n", cases[stage], STAGES[stage]);

@@ -86,17 +86,16 @@ inline void settle(World &w) {
     model::rank(all.data(), all.size());
 }
 
-// How many plans, sessions that end, lost requests, deleted places, deleted directories, kazoo's, and timeouts.
 struct Setup {
     const char *name;
-    uint8_t may_plan, may_end, may_lose, may_delete, may_tidy, may_come, may_time_out;
+    Budget budget;
     bool is_ready, two; // B is ready to take over from A; there is no C
 };
 
 inline const Setup SETUPS[] = {
-    {"kazoo", 1, 0, 0, 0, 1, 1, 0, false, false},   {"lost", 1, 0, 1, 0, 0, 0, 1, false, false},
-    {"session", 1, 1, 0, 0, 0, 0, 0, false, false}, {"deleted", 1, 0, 0, 1, 1, 0, 0, false, false},
-    {"again", 2, 0, 0, 0, 1, 1, 0, true, true},     {"plans", 2, 0, 0, 0, 0, 0, 0, false, false},
+    {"kazoo", {1, 0, 0, 0, 1, 1, 0}, false, false},   {"lost", {1, 0, 1, 0, 0, 0, 1}, false, false},
+    {"session", {1, 1, 0, 0, 0, 0, 0}, false, false}, {"deleted", {1, 0, 0, 1, 1, 0, 0}, false, false},
+    {"again", {2, 0, 0, 0, 1, 1, 0}, true, true},     {"plans", {2, 0, 0, 0, 0, 0, 0}, false, false},
 };
 
 // B has its place, without a list, and says that it is ready, as A has not read yet.
@@ -116,19 +115,13 @@ inline void make_ready(World &w) {
 
 inline World first_world(const Setup &setup) {
     World w = {};
+    static_cast<Budget &>(w) = setup.budget;
     for (Member &m : w.members) m.lives = 1;
     for (Member &m : w.members) m.note.mzxid = 1;
     w.members[0].stage = OWNS;
     w.members[0].place = w.directory = w.next = w.zxid = w.members[0].czxid = 1;
     if (setup.two) w.members[2] = Member{};
     if (setup.is_ready) make_ready(w);
-    w.may_plan = setup.may_plan;
-    w.may_end = setup.may_end;
-    w.may_lose = setup.may_lose;
-    w.may_delete = setup.may_delete;
-    w.may_tidy = setup.may_tidy;
-    w.may_come = setup.may_come;
-    w.may_time_out = setup.may_time_out;
     return w;
 }
 

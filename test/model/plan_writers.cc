@@ -69,11 +69,15 @@ struct Member {
     Message out;
 };
 
-struct World {
+// How often a member has something to write, a connection is lost, a read is old; and what somebody else does.
+struct Budget {
+    uint16_t may_write, may_break, may_lag, may_delete, may_remove, may_make;
+};
+
+struct World : Budget {
     Plan plans[NAMES];
     Root root, before;
     uint16_t chunks, epochs, deleted, committed, undone, zxid;
-    uint16_t may_write, may_break, may_lag, may_delete, may_remove, may_make;
     Member members[MEMBERS];
 };
 
@@ -597,22 +601,22 @@ const char *wrong_at_rest(const World &w) {
     return nullptr;
 }
 
-// How often a member has something to write, a connection is lost, a read is old; and what somebody else does.
 struct Setup {
     const char *name;
-    uint16_t may_write, may_break, may_lag, may_delete, may_remove, may_make;
+    Budget budget;
     bool comes_new; // one of the members has just come, and knows no plan
     bool is_long;
 };
 
 const Setup SETUPS[] = {
-    {"lost", 2, 1, 0, 0, 0, 0, false, false},    {"old", 2, 0, 1, 0, 0, 0, true, false},
-    {"removed", 1, 0, 0, 0, 1, 0, false, false}, {"made", 0, 0, 0, 0, 1, 1, false, false},
-    {"children", 0, 0, 0, 1, 0, 0, true, false}, {"epoch", 0, 0, 0, 1, 1, 0, false, true},
+    {"lost", {2, 1, 0, 0, 0, 0}, false, false},    {"old", {2, 0, 1, 0, 0, 0}, true, false},
+    {"removed", {1, 0, 0, 0, 1, 0}, false, false}, {"made", {0, 0, 0, 0, 1, 1}, false, false},
+    {"children", {0, 0, 0, 1, 0, 0}, true, false}, {"epoch", {0, 0, 0, 1, 1, 0}, false, true},
 };
 
 World first_world(const Setup &setup) {
     World w = {};
+    static_cast<Budget &>(w) = setup.budget;
     w.plans[0] = Plan{1, 1, bit(1), bit(1)};
     w.root = Root{1, 1, 1, 1};
     w.chunks = w.epochs = w.committed = bit(1);
@@ -620,12 +624,6 @@ World first_world(const Setup &setup) {
     for (Member &m : w.members) m.plan = m.followed = m.seen = m.newest = 1;
     if (setup.comes_new) w.members[0] = Member{};
     if (setup.comes_new) w.members[0].known = NO_ROOT;
-    w.may_write = setup.may_write;
-    w.may_break = setup.may_break;
-    w.may_lag = setup.may_lag;
-    w.may_delete = setup.may_delete;
-    w.may_remove = setup.may_remove;
-    w.may_make = setup.may_make;
     return w;
 }
 

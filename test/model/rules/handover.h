@@ -33,12 +33,16 @@ struct Member {
     Note note, says, read[MEMBERS]; // as it stands; as the request has it; as it was read from others
 };
 
-struct World {
+// How many plans, sessions that end, lost requests, deleted places, deleted directories, kazoo's, and timeouts.
+struct Budget {
+    uint8_t may_plan, may_end, may_lose, may_delete, may_tidy, may_come, may_time_out;
+};
+
+struct World : Budget {
     Member members[MEMBERS];
     uint8_t newest, owners[PLANS];
     uint8_t directory, next, zxid, kazoo, kazoo_number;
     uint8_t was_deleted; // somebody deleted a place
-    uint8_t may_plan, may_end, may_lose, may_delete, may_tidy, may_come, may_time_out;
 };
 
 enum Kind : uint8_t {
