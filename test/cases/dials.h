@@ -1,7 +1,7 @@
 // Cases as dials: small numbers that say what is special in a case. SPDX-License-Identifier: Apache-2.0
 //
-// A dial that stands at 0 makes nothing special. Dials are turned in three ways: each pair of dials to all of its values,
-// on some pools; some few dials all together; and all of them by chance, from a seed.
+// A dial that stands at 0 makes nothing special. Dials are turned in three ways: each pair of dials to all of its
+// values, on some pools; some few dials all together; and all of them by chance, from a seed.
 #ifndef DV_CASES_DIALS_H
 #define DV_CASES_DIALS_H
 

@@ -1,7 +1,6 @@
 /* What the library decides of one item, from what one member sees. SPDX-License-Identifier: Apache-2.0
  *
- * Calls lib/partitioner/give.c and take.c. What they call of the partitioner's other files stands in handover_code.c,
- * and only notes down what was called. */
+ * Calls lib/partitioner/give.c and take.c. handover_stubs.c stands for the partitioner's other files. */
 #ifndef DV_CASES_HANDOVER_CODE_H
 #define DV_CASES_HANDOVER_CODE_H
 
