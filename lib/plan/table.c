@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan/step_internal.h"
+#include "plan/tags.h"
 
 enum { OUTSIDE = UINT32_MAX - 1, NOBODY = UINT32_MAX };
 
@@ -85,21 +86,13 @@ static uint32_t number_of(dv_plan_balance *b, const char *tag) {
     return (uint32_t)n;
 }
 
-static bool has_tag(const char *tags, const char *tag) {
-    size_t bytes = strlen(tag);
-    for (const char *at = tags; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
-        if (strncmp(at, tag, bytes) == 0 && (at[bytes] == ',' || at[bytes] == '\0')) return true;
-    }
-    return false;
-}
-
 static bool lay_tags(dv_plan_balance *b, const dv_plan_table *t, const dv_plan *plan) {
     b->has = calloc(t->member_count * b->tag_count + 1, sizeof *b->has);
     if (b->has == NULL) return false;
     for (size_t m = 0; m < t->member_count; m++) {
         bool *has = b->has + m * b->tag_count;
         const dv_plan_member *member = dv_plan_member_at(plan, t->slots[m]);
-        for (size_t n = 0; n < b->tag_count; n++) has[n] = has_tag(member->tags, b->tags[n]);
+        for (size_t n = 0; n < b->tag_count; n++) has[n] = dv_tags_has(member->tags, b->tags[n]);
         b->members[m] = (dv_balance_member){.identifier = member->key,
                                             .zone = member->zone,
                                             .weight = member->weight,

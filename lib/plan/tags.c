@@ -13,6 +13,14 @@ bool dv_is_tag(const char *tag, size_t bytes) {
     return true;
 }
 
+bool dv_tags_has(const char *tags, const char *tag) {
+    size_t bytes = strlen(tag);
+    for (const char *at = tags; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
+        if (strncmp(at, tag, bytes) == 0 && (at[bytes] == ',' || at[bytes] == '\0')) return true;
+    }
+    return false;
+}
+
 /* Compares by bytes, the shorter first where one begins with the other. */
 static int compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes) {
     int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);

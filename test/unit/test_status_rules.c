@@ -419,3 +419,78 @@ TEST(test_waits) {
     shows(&p, "wait:", false);
     clear(&p);
 }
+
+/* Makes a member of the plan a static one that is away, whose place is kept for that long; 0: not at all. */
+static void send_away(pool *p, size_t member, const char *key, int64_t kept_ms) {
+    dv_plan_member *m = &plan_of(p)->members[member];
+    free(m->key);
+    m->key = strdup(key);
+    assert_non_null(m->key);
+    m->is_static = kept_ms > 0;
+    m->rejoin_delay_ms = kept_ms;
+    m->absent = 7;
+}
+
+/* A static member that is away still has its tags, while its place is kept; one that has gone has none. */
+TEST(test_tags_of_who_is_away) {
+    pool p;
+    set_pool(&p);
+    give_tags(&p, 1, "ssd", 0);
+    wish(&p, DV_WISH_NEED, "i4", "ssd", "", "");
+    disown(&p, 4);
+    send_away(&p, 1, "b", 60000);
+    says(&p, "i4", "tag", "all members with the tag ssd are drained or away");
+    send_away(&p, 1, "g2,a=3-b", 0);
+    says(&p, "i4", "tag", "no member has the tag ssd");
+    clear(&p);
+}
+
+/* A move to a static member names it; one to a member that is away, or gone for good, is lost. */
+TEST(test_moves_to_static_members) {
+    pool p;
+    set_pool(&p);
+    send_away(&p, 2, "c", 60000);
+    plan_of(&p)->members[2].absent = 0;
+    wish(&p, DV_WISH_MOVE, "i5", "c", "anna", "");
+    wish(&p, DV_WISH_PIN, "i4", "c", "anna", "");
+    says(&p, "i5", "moved", "moved to c by anna since 2026-01-31T12:00:00Z");
+    shows(&p, "a member that is not there", false);
+    plan_of(&p)->members[2].absent = 7;
+    shows(&p,
+          "2 items are pinned to a member that is not there; the first is i5, which c is to have: the plan keeps it "
+          "for that\n",
+          true);
+    wish(&p, DV_WISH_MOVE, "i5", "m9", "anna", "");
+    shows(&p, "the first is i5, which m9 is to have: others have it until then\n", true);
+    clear(&p);
+}
+
+/* Of heavy items the heaviest is told. A paused one is no load, and one whose load is not known counts as the mean. */
+TEST(test_heavy_items) {
+    pool p;
+    set_pool(&p);
+    dv_loads *loads = plan_of(&p)->loads = dv_loads_make("cores", ITEMS);
+    assert_non_null(loads);
+    for (size_t i = 0; i + 1 < ITEMS; i++) loads->classes[i] = DV_CLASS_ONE;
+    for (size_t i = 0; i < 2; i++) loads->classes[i] = (uint8_t)(DV_CLASS_ONE + 20 - i);
+    wish(&p, DV_WISH_NEED, "i5", "ssd", "", "");
+    shows(&p, "more than a fair share of the load; the most is i0 with", true);
+    wish(&p, DV_WISH_PAUSE, "i0", "a", "bob", "");
+    shows(&p, "the most is i0", false);
+    for (size_t m = 0; m < MEMBERS; m++) plan_of(&p)->members[m].weight = 0; /* Nobody has a share. */
+    shows(&p, "more than a fair share", false);
+    clear(&p);
+}
+
+/* A pin of what is no item of the pool counts for nothing. A pin to a member that is not there beats no tag. */
+TEST(test_pins_in_vain) {
+    pool p;
+    set_pool(&p);
+    wish(&p, DV_WISH_PIN, "gone", "a", "anna", "");
+    wish(&p, DV_WISH_NEED, "i2", "ssd", "", "");
+    wish(&p, DV_WISH_PIN, "i2", "m9", "anna", "");
+    shows(&p, "1 item is pinned to a member that is not there; the first is i2", true);
+    shows(&p, "beats", false);
+    shows(&p, "1 pinned", true);
+    clear(&p);
+}

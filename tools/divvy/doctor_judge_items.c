@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "doctor_judge.h"
+#include "pool/wishes.h"
 #include "status_plan.h"
 #include "status_room.h"
 #include "table.h"
@@ -39,27 +40,15 @@ static int64_t plan_age_ms(const dv_doctor *d) {
     return d->planned_ms ? dv_doctor_age_ms(d, d->planned_ms) : 0;
 }
 
-/* Returns the item's number in the plan, or -1. */
-static int64_t number_of(const dv_plan *plan, const char *name) {
-    for (size_t low = 0, high = plan->set->count; low < high;) {
-        size_t middle = (low + high) / 2;
-        int order = strcmp(name, plan->set->names[middle]);
-        if (order == 0) return (int64_t)middle;
-        if (order < 0) high = middle;
-        else low = middle + 1;
-    }
-    return -1;
-}
-
 /* ---- items that are not released ---- */
 
 /* Returns since when the item's owner was asked to release it, at least; -1: it was not, as its next owner prepares. */
 static int64_t asked_for_ms(const dv_doctor *d, const dv_plan *plan, const dv_status_item *item) {
     size_t next = item->planned ? item->planned->member : DV_NO_MEMBER;
-    int64_t number = number_of(plan, item->name);
+    size_t number = dv_pool_item(plan, item->name);
     const dv_doctor_note *of_owner = &d->notes[item->member];
     const dv_doctor_note *of_next = next == DV_NO_MEMBER ? NULL : &d->notes[next];
-    if (number < 0 || !of_next || !of_owner->there || !of_next->there) return plan_age_ms(d);
+    if (number == SIZE_MAX || !of_next || !of_owner->there || !of_next->there) return plan_age_ms(d);
     if (!dv_note_is_ready(&of_next->note, (uint32_t)number)) return -1;
     return dv_doctor_age_ms(d, of_next->written_ms);
 }
@@ -211,8 +200,7 @@ static void pile_up(const dv_doctor *d, const dv_plan *plan, pile *piles) {
     for (size_t i = 0; i < plan->set->count; i++) {
         const char *name = plan->set->names[i];
         if (is_owned(&d->status, &at, name)) continue;
-        const dv_plan_member *next =
-            plan->owners[i] == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, plan->owners[i]);
+        const dv_plan_member *next = dv_plan_member_at(plan, plan->owners[i]);
         if (!next && dv_doctor_rules_tell(d, i)) continue;
         add_to(&piles[next ? (size_t)(next - plan->members) : plan->member_count], name, NULL, plan_age_ms(d));
     }

@@ -9,6 +9,7 @@
 
 #include "client/client.h"
 #include "doctor_judge.h"
+#include "pool/wishes.h"
 #include "status_plan.h"
 #include "status_room.h"
 #include "table.h"
@@ -287,24 +288,13 @@ static void judge_limits(const dv_doctor *d, dv_findings *f) {
 
 /* ---- left over ---- */
 
-static bool is_planned(const dv_plan *plan, const char *name) {
-    for (size_t low = 0, high = plan->set->count; low < high;) {
-        size_t middle = (low + high) / 2;
-        int order = strcmp(name, plan->set->names[middle]);
-        if (order == 0) return true;
-        if (order < 0) high = middle;
-        else low = middle + 1;
-    }
-    return false;
-}
-
 static void judge_left(const dv_doctor *d, dv_findings *f) {
     const dv_plan *plan = dv_status_plan(&d->status);
     const dv_status_item *first = NULL;
     size_t count = 0;
     for (size_t i = 0; plan && i < d->status.item_count; i++) {
         const dv_status_item *item = &d->status.items[i];
-        if (item->head || item->denied || !item->there || is_planned(plan, item->name)) continue;
+        if (item->head || item->denied || !item->there || dv_pool_item(plan, item->name) != SIZE_MAX) continue;
         if (!first) first = item;
         count++;
     }

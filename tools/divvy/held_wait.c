@@ -7,9 +7,11 @@
 #include <divvy/divvy.h>
 
 #include "base/texts.h"
+#include "plan/tags.h"
 #include "plan/wish.h"
 #include "pool/wishes.h"
 #include "recipe/queue.h"
+#include "status_plan.h"
 #include "znode/path.h"
 
 enum { CLIENT_PREFIX_BYTES = 22 /* N5: session and client */ };
@@ -80,23 +82,14 @@ static bool is_of(const dv_held_wait *w, bool is_static, const char *key, const 
     return false;
 }
 
-static bool has_tag(const dv_plan_member *m, const char *tag) {
-    size_t bytes = strlen(tag);
-    for (const char *at = m->tags; *at; at += strcspn(at, ","), at += *at == ',') {
-        if (strcspn(at, ",") == bytes && strncmp(at, tag, bytes) == 0) return true;
-    }
-    return false;
-}
-
 /* `holder` NULL: nobody holds the item. */
 static bool is_wanted_so(const dv_held_wait *w, const char *item, const char *holder) {
     if (w->away_from) return holder ? !is_of(w, w->is_static, w->away_from, holder) : w->lets_go;
     const dv_plan *plan = w->plan.memory.plan;
-    uint32_t slot = plan->owners[dv_pool_item(plan, item)];
-    const dv_plan_member *owner = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, slot);
+    const dv_plan_member *owner = dv_status_plan_owner(plan, item);
     const char *tag = dv_wishes_tag(plan->wishes, item);
     bool placed = dv_wishes_find(plan->wishes, DV_WISH_PIN, item) || dv_wishes_find(plan->wishes, DV_WISH_MOVE, item);
-    if (owner && tag && !placed && !has_tag(owner, tag)) return false; /* A later round moves it. */
+    if (owner && tag && !placed && !dv_tags_has(owner->tags, tag)) return false; /* A later round moves it. */
     return owner && holder ? is_of(w, owner->is_static, owner->key, holder) : !owner && !holder;
 }
 

@@ -9,9 +9,11 @@
 #include "command.h"
 #include "nearest.h"
 #include "operator.h"
+#include "plan/tags.h"
 #include "pool/changes.h"
 #include "pool/whom.h"
 #include "pool/wishes.h"
+#include "status_plan.h"
 #include "table.h"
 #include "table_json.h"
 #include "text.h"
@@ -32,9 +34,8 @@ static bool has_changed(const dv_errand *e) {
 
 /* Returns the identifier of the owner, or NULL: nobody. */
 static const char *owner_of(const dv_plan *plan, const char *item) {
-    size_t i = dv_pool_item(plan, item);
-    uint32_t slot = i == SIZE_MAX ? DV_PLAN_NO_SLOT : plan->owners[i];
-    return slot == DV_PLAN_NO_SLOT ? NULL : dv_whom_identifier(dv_plan_member_at(plan, slot));
+    const dv_plan_member *owner = dv_status_plan_owner(plan, item);
+    return owner ? dv_whom_identifier(owner) : NULL;
 }
 
 static const char *or_nobody(const char *owner) {
@@ -286,12 +287,9 @@ static bool list_tags(const dv_errand *e, char *text, size_t bytes) {
     bool found = false;
     text[0] = '\0';
     for (size_t n = 0; n < plan->member_count; n++) {
-        const char *at = plan->members[n].tags ? plan->members[n].tags : "";
-        for (; *at; at += strcspn(at, ","), at += *at == ',') {
-            size_t count = strcspn(at, ",");
-            found = found || (strlen(e->ask.value) == count && strncmp(at, e->ask.value, count) == 0);
-            add_tag(text, bytes, at, count);
-        }
+        const char *at = plan->members[n].tags;
+        found = found || dv_tags_has(at, e->ask.value);
+        for (; *at; at += strcspn(at, ","), at += *at == ',') add_tag(text, bytes, at, strcspn(at, ","));
     }
     return found;
 }

@@ -10,6 +10,8 @@
 
 #include "look.h"
 #include "plan/table.h"
+#include "plan/tags.h"
+#include "pool/wishes.h"
 #include "status_plan.h"
 
 /* A name as it stands in a sentence. */
@@ -24,14 +26,6 @@ static bool is_there(const dv_plan_member *m) {
 /* Returns whether it is there, or the plan keeps its place. */
 static bool may_return(const dv_plan_member *m) {
     return m->leaving[0] == '\0' && (m->absent == 0 || (m->is_static && m->rejoin_delay_ms > 0));
-}
-
-static bool has_tag(const dv_plan_member *m, const char *tag) {
-    size_t bytes = strlen(tag);
-    for (const char *at = m->tags ? m->tags : ""; *at; at += strcspn(at, ","), at += *at == ',') {
-        if (strncmp(at, tag, bytes) == 0 && (at[bytes] == ',' || at[bytes] == '\0')) return true;
-    }
-    return false;
 }
 
 /* Returns the member with a key, static or not, or NULL. */
@@ -59,15 +53,7 @@ bool dv_pool_rules_can_hold(const dv_pool_rules *r, const dv_wish *wish) {
 /* ---- counting ---- */
 
 size_t dv_pool_rules_find(const dv_pool_rules *r, const char *item) {
-    const dv_plan_set *set = r->plan->set;
-    for (size_t low = 0, high = set->count; low < high;) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(item, set->names[middle]);
-        if (order == 0) return middle;
-        if (order < 0) high = middle;
-        else low = middle + 1;
-    }
-    return SIZE_MAX;
+    return dv_pool_item(r->plan, item);
 }
 
 const dv_wish *dv_pool_rules_hold(const dv_pool_rules *r, const char *item) {
@@ -101,8 +87,7 @@ void dv_pool_rules_tell_undo(const dv_wish *need, const char *path, char out[DV_
 
 static bool has_any(const dv_plan *plan) {
     bool any = plan->loads || (plan->wishes && plan->wishes->count > 0);
-    for (size_t n = 0; !any && n < plan->member_count; n++)
-        any = plan->members[n].cap != 0 || (plan->members[n].tags && *plan->members[n].tags);
+    for (size_t n = 0; !any && n < plan->member_count; n++) any = plan->members[n].cap != 0 || *plan->members[n].tags;
     return any;
 }
 
@@ -123,8 +108,7 @@ static void count_wishes(dv_pool_rules *r) {
 
 static void count_owned(dv_pool_rules *r) {
     for (size_t i = 0; i < r->plan->set->count; i++) {
-        uint32_t slot = r->plan->owners[i];
-        const dv_plan_member *owner = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(r->plan, slot);
+        const dv_plan_member *owner = dv_plan_member_at(r->plan, r->plan->owners[i]);
         if (owner) r->counts[owner - r->plan->members]++;
     }
 }
@@ -144,7 +128,7 @@ static void add_room(dv_pool_rules *r) {
 static bool has_member_with(const dv_plan *plan, const char *tag) {
     bool found = false;
     for (size_t n = 0; !found && n < plan->member_count; n++)
-        found = may_return(&plan->members[n]) && has_tag(&plan->members[n], tag);
+        found = may_return(&plan->members[n]) && dv_tags_has(plan->members[n].tags, tag);
     return found;
 }
 
@@ -274,7 +258,7 @@ static takers find_takers(const dv_pool_rules *r, const char *tag) {
     takers t = {0};
     for (size_t n = 0; n < r->plan->member_count; n++) {
         const dv_plan_member *m = &r->plan->members[n];
-        if (!may_return(m) || (tag && !has_tag(m, tag))) continue;
+        if (!may_return(m) || (tag && !dv_tags_has(m->tags, tag))) continue;
         t.has = true;
         if (!is_there(m) || m->weight == 0) continue;
         t.count++;
@@ -309,20 +293,17 @@ const char *dv_pool_rules_why(const dv_pool_rules *r, size_t item, char out[DV_R
     return words[hold->kind];
 }
 
-bool dv_pool_rules_is_kept(const dv_pool_rules *r, const dv_wish *wish) {
-    size_t item = dv_pool_rules_find(r, wish->name);
-    uint32_t slot = item == SIZE_MAX ? DV_PLAN_NO_SLOT : r->plan->owners[item];
-    const dv_plan_member *owner = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(r->plan, slot);
-    return owner && !is_there(owner) && strcmp(dv_status_plan_name(owner), dv_pool_rules_whom(r, wish)) == 0;
-}
-
 /* Returns the member to which the plan gives an item, if it is the one of a pin or a move. */
 static const dv_plan_member *held_by(const dv_pool_rules *r, const dv_wish *wish) {
-    size_t item = dv_pool_rules_find(r, wish->name);
+    const dv_plan_member *owner = dv_status_plan_owner(r->plan, wish->name);
     bool places = wish->kind == DV_WISH_PIN || wish->kind == DV_WISH_MOVE;
-    uint32_t slot = item == SIZE_MAX || !places ? DV_PLAN_NO_SLOT : r->plan->owners[item];
-    const dv_plan_member *owner = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(r->plan, slot);
-    return owner && strcmp(dv_status_plan_name(owner), dv_pool_rules_whom(r, wish)) == 0 ? owner : NULL;
+    bool is_its = owner && places && strcmp(dv_status_plan_name(owner), dv_pool_rules_whom(r, wish)) == 0;
+    return is_its ? owner : NULL;
+}
+
+bool dv_pool_rules_is_kept(const dv_pool_rules *r, const dv_wish *wish) {
+    const dv_plan_member *owner = held_by(r, wish);
+    return owner && !is_there(owner);
 }
 
 bool dv_pool_rules_override(const dv_pool_rules *r, const dv_wish *wish, char out[DV_RULE_BYTES]) {
@@ -332,7 +313,7 @@ bool dv_pool_rules_override(const dv_pool_rules *r, const dv_wish *wish, char ou
     if (!owner || !r->plan->header.is_balanced) return false;
     const char *name = dv_status_plan_name(owner);
     uint32_t count = r->counts[owner - r->plan->members];
-    if (tag && !has_tag(owner, tag))
+    if (tag && !dv_tags_has(owner->tags, tag))
         snprintf(out, DV_RULE_BYTES, "that overrides the tag %.200s, which " NAME " does not have", tag, name);
     else if (owner->cap && count > owner->cap)
         snprintf(out, DV_RULE_BYTES,
@@ -341,15 +322,19 @@ bool dv_pool_rules_override(const dv_pool_rules *r, const dv_wish *wish, char ou
     return *out != '\0';
 }
 
+/* Returns whom the rules give an item; NULL: nobody, or there are none in force. */
+static const dv_plan_member *owner_by_rules(const dv_pool_rules *r, size_t item) {
+    bool in_force = r->any && r->plan->header.is_balanced;
+    return in_force ? dv_plan_member_at(r->plan, r->plan->owners[item]) : NULL;
+}
+
 bool dv_pool_rules_waits_for_round(const dv_pool_rules *r, size_t item) {
-    const dv_plan_member *owner = NULL;
-    if (r->any && r->plan->header.is_balanced && r->plan->owners[item] != DV_PLAN_NO_SLOT)
-        owner = dv_plan_member_at(r->plan, r->plan->owners[item]);
+    const dv_plan_member *owner = owner_by_rules(r, item);
     const char *name = r->plan->set->names[item], *tag = dv_wishes_tag(r->plan->wishes, name);
     const dv_wish *hold = owner ? dv_pool_rules_hold(r, name) : NULL;
     if (!owner || (hold && held_by(r, hold))) return false;
     if (hold && hold->kind != DV_WISH_PAUSE && dv_pool_rules_can_hold(r, hold)) return true;
-    return (hold && hold->kind == DV_WISH_PAUSE) || (is_there(owner) && tag && !has_tag(owner, tag));
+    return (hold && hold->kind == DV_WISH_PAUSE) || (is_there(owner) && tag && !dv_tags_has(owner->tags, tag));
 }
 
 static int by_number(const void *left, const void *right) {
@@ -372,23 +357,16 @@ static void tell_tag(const dv_pool_rules *r, size_t item, const dv_plan_member *
     char asked[DV_RULE_BYTES];
     const dv_wish *need = dv_pool_rules_need(r, r->plan->set->names[item]);
     dv_pool_rules_tell(r, need, asked);
-    bool has = has_tag(owner, need->value);
+    bool has = dv_tags_has(owner->tags, need->value);
     snprintf(out, DV_RULE_BYTES, "it needs the tag %.200s (%.600s)%s" NAME "%s", need->value, asked,
              has ? "" : ", and ", has ? "" : dv_status_plan_name(owner), has ? "" : " does not have it");
 }
 
 const char *dv_pool_rules_why_there(const dv_pool_rules *r, size_t item, char out[DV_RULE_BYTES]) {
     out[0] = '\0';
-    const dv_plan_member *owner = NULL;
-    if (r->any && r->plan->header.is_balanced && r->plan->owners[item] != DV_PLAN_NO_SLOT)
-        owner = dv_plan_member_at(r->plan, r->plan->owners[item]);
+    const dv_plan_member *owner = owner_by_rules(r, item);
     if (!owner) return NULL;
-    const dv_wish *hold = dv_pool_rules_hold(r, r->plan->set->names[item]);
     const char *name = dv_status_plan_name(owner), *tag = dv_wishes_tag(r->plan->wishes, r->plan->set->names[item]);
-    if (hold && strcmp(dv_pool_rules_whom(r, hold), name) == 0) {
-        dv_pool_rules_tell(r, hold, out);
-        return hold->kind == DV_WISH_PIN ? "pinned" : "moved";
-    }
     const dv_load_giver *giver = find_giver(r->plan, item);
     if (giver && strcmp(giver->from, name) != 0) {
         snprintf(out, DV_RULE_BYTES, "moved for load: " NAME " was at %.2f of its share", giver->from,

@@ -68,8 +68,8 @@ const char *dv_pool_rules_why_nobody(const dv_pool_rules *rules, size_t item, ch
 /* Writes what an operator asked for an item; else why the plan gives it to nobody. Returns a word likewise: "pinned",
  * "moved", too. */
 const char *dv_pool_rules_why(const dv_pool_rules *rules, size_t item, char out[DV_RULE_BYTES]);
-/* Writes why its owner has the item: "moved for load: m2 was at 1.31 of its share". Returns a word likewise: "pinned",
- * "moved", "load", "tag". */
+/* Writes why the owner of an item that no operator holds has it: "moved for load: m2 was at 1.31 of its share". Returns
+ * a word likewise: "load", "tag". */
 const char *dv_pool_rules_why_there(const dv_pool_rules *rules, size_t item, char out[DV_RULE_BYTES]);
 
 #endif

@@ -191,7 +191,7 @@ static int take_plan(update *u) {
         good = item;
         if (!good) break;
         item->in_plan = true;
-        const dv_plan_member *to = plan->owners[i] == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, plan->owners[i]);
+        const dv_plan_member *to = dv_plan_member_at(plan, plan->owners[i]);
         dv_serve_member *next = u->status->in_force && to ? u->of_entry[to - plan->members] : NULL;
         item->changed = item->changed || item->next != next;
         item->next = next;

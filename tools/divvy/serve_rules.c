@@ -35,7 +35,7 @@ int dv_serve_rules_item(dv_serve_item *item, const dv_pool_rules *rules, size_t 
 
 int dv_serve_rules_member(dv_serve_member *m, const dv_pool_rules *rules, const dv_plan_member *entry) {
     enum { DIGITS = 100 };
-    const char *tags = entry && entry->tags ? entry->tags : "";
+    const char *tags = entry ? entry->tags : "";
     uint32_t cap = entry ? entry->cap : 0;
     double share = -1;
     if (entry && rules->shares)

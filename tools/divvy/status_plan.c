@@ -7,6 +7,7 @@
 
 #include <divvy/divvy.h>
 
+#include "pool/wishes.h"
 #include "status_rules.h"
 #include "table.h"
 #include "znode/path.h"
@@ -63,14 +64,14 @@ static void count_items(dv_status *status, const dv_plan *plan) {
     }
 }
 
+const dv_plan_member *dv_status_plan_owner(const dv_plan *plan, const char *item) {
+    size_t number = dv_pool_item(plan, item);
+    return number == SIZE_MAX ? NULL : dv_plan_member_at(plan, plan->owners[number]);
+}
+
 /* Returns the entry that the plan gives the item to, or NULL. */
 static const dv_status_entry *planned_owner(const dv_status *status, const dv_plan *plan, const char *item) {
-    const char **names = plan->set->names, **found = NULL;
-    if (plan->set->count > 0)
-        found = (const char **)(uintptr_t)bsearch(&item, (const void *)(uintptr_t)names, plan->set->count, sizeof item,
-                                                  dv_name_compare);
-    uint32_t slot = found ? plan->owners[found - names] : DV_PLAN_NO_SLOT;
-    const dv_plan_member *owner = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, slot);
+    const dv_plan_member *owner = dv_status_plan_owner(plan, item);
     return owner ? &status->entries[owner - plan->members] : NULL;
 }
 
