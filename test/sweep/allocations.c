@@ -27,7 +27,7 @@ typedef struct block {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static block *blocks[BUCKETS];
 static size_t block_count, orders;
-static bool armed, paused, notes_all;
+static bool armed, paused, notes_all, counts_calls;
 static bool (*is_over)(void *user);
 static void *is_over_user;
 static size_t first, length, seen, refused;
@@ -47,8 +47,8 @@ static void note_site(void *site) {
     if (site_count < SITES_MAX) sites[site_count++] = site;
 }
 
-/* Returns whether this one is to be refused. */
-static bool refuse(void *site) {
+/* Returns whether this one, of those that are counted, is to be refused. */
+static bool refuse_counted(void *site) {
     if (!armed || paused) return false;
     seen++;
     note_site(site);
@@ -57,6 +57,25 @@ static bool refuse(void *site) {
     if (refused++ == 0 && notes_all) refusal.frame_count = backtrace(refusal.frames, FRAMES);
     errno = ENOMEM;
     return true;
+}
+
+static bool refuse(void *site) {
+    return !counts_calls && refuse_counted(site);
+}
+
+bool sweep_call_fails(void *site, int error) {
+    pthread_mutex_lock(&mutex);
+    bool fails = counts_calls && refuse_counted(site);
+    pthread_mutex_unlock(&mutex);
+    if (fails) errno = error;
+    return fails;
+}
+
+bool sweep_stream_fails(void *site) {
+    pthread_mutex_lock(&mutex);
+    bool fails = refuse(site);
+    pthread_mutex_unlock(&mutex);
+    return fails;
 }
 
 static void keep(void *memory) {
@@ -195,6 +214,10 @@ void sweep_allocations_disarm(void) {
 
 void sweep_allocations_note_all(void) {
     notes_all = true;
+}
+
+void sweep_allocations_count_calls(void) {
+    counts_calls = true;
 }
 
 void sweep_allocations_pause(bool now) {

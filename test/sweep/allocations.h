@@ -17,6 +17,13 @@ char *sweep_strdup(const char *text);
 char *sweep_strndup(const char *text, size_t bytes);
 void sweep_free(void *memory);
 
+/* Returns whether a call of the system is to fail, with errno set to `error`; calls.c. */
+bool sweep_call_fails(void *site, int error);
+/* Returns whether a stream in memory has no room, with errno set. */
+bool sweep_stream_fails(void *site);
+/* From now on calls of the system are counted and refused, and not allocations. */
+void sweep_allocations_count_calls(void);
+
 /* Count from now on, and refuse the first-th allocation and those behind it, `length` in all; first 0: none. */
 void sweep_allocations_arm(size_t first, size_t length);
 void sweep_allocations_disarm(void);

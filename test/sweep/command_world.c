@@ -3,17 +3,32 @@
 
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* While processes run, so much virtual time passes in a unit of the machine's, for all that they need. */
+enum { HASTE = 100 };
+
 static sweep *world;
 static int64_t ahead_ms; /* by how much the machine's clock is ahead of the ensemble's */
+static int64_t end_ms;   /* when SIGTERM comes; 0: it does not */
+static bool is_child;
 
 void sweep_command_world(sweep *s) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     world = s;
+    end_ms = 0;
     ahead_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000 - divvy_testing_now_ms(s->ensemble);
+}
+
+void sweep_command_end_after(int64_t ms) {
+    end_ms = divvy_testing_now_ms(world->ensemble) + ms;
+}
+
+void sweep_command_is_child(void) {
+    is_child = true;
 }
 
 int sweep_client_open(divvy_client **out, const divvy_client_config *config) {
@@ -23,6 +38,11 @@ int sweep_client_open(divvy_client **out, const divvy_client_config *config) {
 }
 
 int sweep_client_open_to_look(divvy_client **out, const divvy_client_config *config) {
+    return sweep_client_open(out, config);
+}
+
+int sweep_client_open_watched(divvy_client **out, const divvy_client_config *config, int watch_fd) {
+    (void)watch_fd;
     return sweep_client_open(out, config);
 }
 
@@ -36,17 +56,39 @@ static int answer_writers(struct pollfd *fds, nfds_t count) {
     return ready;
 }
 
+/* Gives processes time to run. */
+static void wait_for_processes(struct pollfd *fds, nfds_t count, int64_t virtual_ms) {
+    int64_t ns = virtual_ms * 1000000 / HASTE;
+    if (end_ms) ppoll(fds, count, &(struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}, NULL);
+}
+
 int sweep_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
+    if (is_child) return poll(fds, count, timeout_ms);
     int ready = answer_writers(fds, count);
     if (!ready) ready = poll(fds, count, 0);
     if (ready) return ready;
-    int64_t until_ms = divvy_testing_now_ms(world->ensemble) + (timeout_ms < 0 ? SWEEP_WAIT_MS : timeout_ms);
+    int64_t now_ms = divvy_testing_now_ms(world->ensemble);
+    int64_t until_ms = now_ms + (timeout_ms < 0 ? SWEEP_WAIT_MS : timeout_ms);
+    if (end_ms && until_ms > end_ms) until_ms = end_ms > now_ms ? end_ms : now_ms;
     if (divvy_testing_step(world->ensemble, until_ms) < 0) sweep_fail(world, "step");
+    int64_t passed_ms = divvy_testing_now_ms(world->ensemble) - now_ms;
+    if (end_ms && now_ms + passed_ms >= end_ms) {
+        end_ms = INT64_MAX;
+        raise(SIGTERM); /* This thread: the server's would not keep it for signalfd(2). */
+    }
+    wait_for_processes(fds, count, passed_ms);
     return 0;
+}
+
+/* The same, as compilers call it that know the size of the array. */
+int sweep_poll_chk(struct pollfd *fds, nfds_t count, int timeout_ms, size_t bytes) {
+    (void)bytes;
+    return sweep_poll(fds, count, timeout_ms);
 }
 
 /* The monotonic clock begins at the machine's, by which threads of `divvy doctor` wait for each other. */
 int sweep_clock_gettime(clockid_t clock, struct timespec *out) {
+    if (is_child) return clock_gettime(clock == CLOCK_BOOTTIME ? CLOCK_MONOTONIC : clock, out);
     int64_t ms = divvy_testing_now_ms(world->ensemble) + ahead_ms;
     if (clock == CLOCK_REALTIME) ms = divvy_testing_wall_clock_ms(world->ensemble);
     *out = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};

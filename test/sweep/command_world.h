@@ -26,6 +26,12 @@ void sweep_command_end(sweep *s, sweep_command_found *found);
 /* Sets on whose ensemble commands work from now on. */
 void sweep_command_world(sweep *s);
 
+/* Sends this process SIGTERM once the ensemble's clock has gone on so far. Commands take it as their user's wish. */
+void sweep_command_end_after(int64_t ms);
+
+/* Tells that this is a child of a command: it has the machine's clock, and no part in the ensemble. */
+void sweep_command_is_child(void);
+
 /* Returns the port at which something answers as a server does to srvr, conf and cons. It lasts until the process
  * ends. */
 int sweep_command_server(void);
@@ -35,7 +41,9 @@ void sweep_command_restore(void);
 
 int sweep_client_open(divvy_client **out, const divvy_client_config *config);
 int sweep_client_open_to_look(divvy_client **out, const divvy_client_config *config);
+int sweep_client_open_watched(divvy_client **out, const divvy_client_config *config, int watch_fd);
 int sweep_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int sweep_poll_chk(struct pollfd *fds, nfds_t count, int timeout_ms, size_t bytes);
 int sweep_clock_gettime(clockid_t clock, struct timespec *out);
 
 #endif

@@ -1,9 +1,12 @@
-/* Commands of `divvy` that read a pool, locks and services, or ask a pool for something. SPDX-License-Identifier:
- * Apache-2.0
+/* Commands of `divvy`: they read a pool, locks and services, ask a pool for something, or run another command.
+ * SPDX-License-Identifier: Apache-2.0
  *
- * Whatever fails, a command ends with a code of its own: what it shows or does is whole, or it says why not. */
+ * Whatever fails, a command ends with a code of its own: what it shows or does is whole, or it says why not. No process
+ * of it is left. */
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
@@ -167,14 +170,37 @@ static int split(char **words, char *text) {
     return count;
 }
 
-/* Runs a command; `code` is its exit code when nothing fails. */
-static void command(sweep *s, const dv_command *about, const char *line, int code) {
+/* Waits until all processes of the command have ended: its guardians go by themselves. */
+static void wait_for_processes(void) {
+    while (waitpid(-1, NULL, 0) > 0) continue;
+}
+
+/* Has signals as they were before the command, which need not have read the one that came. */
+static void end_signals(const sigset_t *before) {
+    sigset_t pending;
+    sigemptyset(&pending);
+    sigaddset(&pending, SIGTERM);
+    while (sigtimedwait(&pending, NULL, &(struct timespec){0}) > 0) continue;
+    sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+/* Returns whether a command may end so where something fails: by one of the codes of its help. */
+static bool is_excused(int code) {
+    return code == DV_EXIT_FAILED || code == DV_EXIT_UNREACHABLE || code == DV_EXIT_TIMED_OUT ||
+           code == DV_EXIT_TROUBLE || code == DV_EXIT_NOT_EXECUTABLE;
+}
+
+/* Runs a command; `code` is its exit code when nothing fails, and SIGTERM comes after end_ms (0: never). */
+static void command_for(sweep *s, const dv_command *about, const char *line, int code, int64_t end_ms) {
     static char text[WORDS_BYTES];
     char *words[WORDS_MAX];
     world w = {.registry = NULL};
+    sigset_t signals;
     sweep_command_begin(s, &w);
+    sigprocmask(SIG_SETMASK, NULL, &signals);
+    if (end_ms) sweep_command_end_after(end_ms);
     if (strstr(line, "--members")) snprintf(text, sizeof text, "%s %s", about->name, line);
-    else snprintf(text, sizeof text, "%s %s --connect 127.0.0.1:%d", about->name, line, sweep_command_server());
+    else snprintf(text, sizeof text, "%s --connect 127.0.0.1:%d %s", about->name, sweep_command_server(), line);
     int count = split(words, text);
     divert();
     sweep_begin(s);
@@ -182,16 +208,22 @@ static void command(sweep *s, const dv_command *about, const char *line, int cod
     s->armed = false;
     size_t refused = sweep_allocations_refused();
     sweep_allocations_disarm();
+    wait_for_processes();
     sweep_command_restore();
+    end_signals(&signals);
     const char *said = printed[1].text;
     bool fails = refused || s->failures;
-    bool excused = ended == DV_EXIT_FAILED || ended == DV_EXIT_UNREACHABLE || ended == DV_EXIT_TIMED_OUT;
-    if (ended != code && !(fails && excused))
+    if (ended != code && !(fails && is_excused(ended)))
         sweep_fail(s, "divvy %s: exit code %d\n%s%s", line, ended, printed[0].text, said);
-    if (ended != code && !*said) sweep_fail(s, "divvy %s: exit code %d, and it does not say why", line, ended);
+    bool tells = *said || (about == &dv_doctor_command && printed[0].bytes); /* Its page says it. */
+    if (ended != code && !tells) sweep_fail(s, "divvy %s: exit code %d, and it does not say why", line, ended);
     if (!printed[0].bytes && (ended == 0 || !*said)) sweep_fail(s, "divvy %s prints nothing", line);
     if (strstr(said, "(null)") || strstr(printed[0].text, "(null)")) sweep_fail(s, "divvy %s prints (null)", line);
     sweep_command_end(s, &w);
+}
+
+static void command(sweep *s, const dv_command *about, const char *line, int code) {
+    command_for(s, about, line, code, 0);
 }
 
 #define COMMAND(name, about, line, code)               \
@@ -235,3 +267,39 @@ COMMAND(plan_page, plan, "--members 2 --item a --item b --drain member-1", 0)
 COMMAND(services_format, services, "--format {id}={health}", 0)
 COMMAND(set_default, set, "--path " POOL " --json max-moves=default", 0)
 COMMAND(unpin_wait, unpin, "--path " POOL " --wait --wait-timeout 30s a", 0)
+
+/* ---- commands that run another ---- */
+
+/* The words are split at spaces, and shells split at tabs. */
+#define RUN(group, name, about, line, end_ms)                   \
+    void sweep_##group##_##name(sweep *s) {                     \
+        command_for(s, &dv_##about##_command, line, 0, end_ms); \
+    }
+
+enum { LATE_MS = 3600000, SOON_MS = 5000 };
+
+RUN(run, lock, lock, "weekly echo ran", LATE_MS)
+RUN(run, lock_slot, lock, "--slots 2 --verbose few sh -c echo\tran", LATE_MS)
+RUN(run, elect, elect, "--once leader echo ran", LATE_MS)
+RUN(run, elect_watch, elect, "--watch leader", SOON_MS)
+RUN(run, announce, announce, "--role web --load 3 --address 127.0.0.1 --port 80 --id web-1 -- echo ran", LATE_MS)
+RUN(run, announce_load, announce, "--role web --load-command echo\t3 -- echo ran", LATE_MS)
+
+/* Members of a pool, with commands or without. */
+#define METRICS "sweep.prom"
+#define MEMBER "--path /pool/run --time-boundary 0 "
+
+RUN(member, works, partition, MEMBER "--item a --item b --events - -- echo ran", SOON_MS)
+void sweep_member_is_measured(sweep *s) {
+    command_for(s, &dv_partition_command,
+                MEMBER "--item a --balance cpu --load-interval 1s --quarantine 1/1h --metrics " METRICS
+                       " --events - -- false",
+                0, SOON_MS);
+    unlink(METRICS);
+}
+
+RUN(member, is_told, partition,
+    MEMBER "--items-from-command echo\ta --items-interval 1s --load-command echo\ta\t2 --load-unit jobs --json",
+    SOON_MS)
+RUN(member, is_many, partition,
+    MEMBER "--sessions 2 --identifier me --item a --item b --standby --restart never --events - -- true", SOON_MS)

@@ -19,7 +19,7 @@ static const char *const way_names[SWEEP_WAYS] = {
 enum { CONNECTION = SWEEP_WAYS };
 
 typedef struct {
-    bool allocations, requests, answers, keep_going, trace;
+    bool allocations, calls, requests, answers, keep_going, trace;
     const char *group, *scenario;
     int code; /* 0: all */
     int way;  /* -1: all; CONNECTION: those that break it */
@@ -28,6 +28,7 @@ typedef struct {
 } options;
 
 static options opt = {.way = -1, .stride = 1};
+static pid_t own_process;
 
 /* The sweep that runs, for messages and for signals. */
 static struct {
@@ -58,7 +59,10 @@ static void say_where(void) {
     if (!s) return;
     fprintf(stderr, "sweep: %s.%s: %s", running.scenario->group, running.scenario->name, way_names[s->way]);
     if (s->way != SWEEP_CLEAN) fprintf(stderr, ", %zu of %zu", s->at, running.of);
-    const char *kind = s->way >= SWEEP_ANSWERED ? "answers" : s->way >= SWEEP_UNSENT ? "requests" : "allocations";
+    const char *kind = s->way >= SWEEP_ANSWERED ? "answers"
+                       : s->way >= SWEEP_UNSENT ? "requests"
+                       : opt.calls              ? "calls"
+                                                : "allocations";
     fprintf(stderr, "; again: sweep --%s %s --scenario %s --way %s --at %zu", kind, running.scenario->group,
             running.scenario->name, way_names[s->way], s->at);
     if (s->code) fprintf(stderr, " --code %d", s->code);
@@ -82,6 +86,7 @@ _Noreturn void sweep_fail(sweep *s, const char *format, ...) {
 /* A crash, an assertion, or an end of patience: which run that was. */
 static void on_signal(int number) {
     signal(number, SIG_DFL);
+    if (getpid() != own_process) kill(own_process, number); /* A command's child: that would pass for its end. */
     say_where();
     fprintf(stderr, "sweep: signal %d%s\n", number, number == SIGALRM ? ": it does not come to an end" : "");
     if (number != SIGALRM) sweep_allocations_explain(false);
@@ -133,6 +138,7 @@ static size_t run_once(const sweep_scenario *scenario, sweep_way way, int code, 
     running.scenario = scenario;
     running.sweep = &s;
     running.of = of;
+    own_process = getpid();
     alarm(PATIENCE_S);
     if (!scenario->no_ensemble) open_ensemble(&s);
     scenario->run(&s);
@@ -211,10 +217,10 @@ static int sweep_all(void) {
         if (scenario->no_ensemble && !opt.allocations) continue;
         sweep_scenario_of(scenario);
     }
-    printf("sweep: scenarios %zu, runs %zu, allocations %zu, requests %zu, failures %zu; places of the library that "
+    printf("sweep: scenarios %zu, runs %zu, %s %zu, requests %zu, failures %zu; places of the library that "
            "allocate: %zu\n",
-           counts.scenarios, counts.runs, counts.allocations, counts.requests, counts.failures,
-           sweep_allocation_sites());
+           counts.scenarios, counts.runs, opt.calls ? "calls" : "allocations", counts.allocations, counts.requests,
+           counts.failures, sweep_allocation_sites());
     if (bad_runs) printf("sweep: %zu runs FAILED\n", bad_runs);
     bool enough = counts.scenarios && (opt.keep_going || opt.at || counts.failures);
     return bad_runs || !enough ? 1 : 0;
@@ -223,7 +229,7 @@ static int sweep_all(void) {
 /* ---- the command line ---- */
 
 static const char usage[] =
-    "usage: sweep --allocations|--requests|--answers [GROUP] [OPTION...]\n"
+    "usage: sweep --allocations|--calls|--requests|--answers [GROUP] [OPTION...]\n"
     "  --scenario NAME    only this one\n"
     "  --way NAME         once, burst; unsent, not_applied, applied, applied_late, reply_lost, reply_unread, refused;\n"
     "                     answered, answered_often, answered_though;\n"
@@ -248,6 +254,7 @@ static int way_of(const char *name) {
 static void parse(int argc, char **argv) {
     enum {
         ALLOCATIONS = 1,
+        CALLS,
         REQUESTS,
         ANSWERS,
         CODE,
@@ -264,6 +271,7 @@ static void parse(int argc, char **argv) {
     };
     static const struct option names[] = {
         {"allocations", no_argument, NULL, ALLOCATIONS},
+        {"calls", no_argument, NULL, CALLS},
         {"requests", no_argument, NULL, REQUESTS},
         {"answers", no_argument, NULL, ANSWERS},
         {"code", required_argument, NULL, CODE},
@@ -283,6 +291,7 @@ static void parse(int argc, char **argv) {
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         switch (option) {
         case ALLOCATIONS: opt.allocations = true; break;
+        case CALLS: opt.allocations = opt.calls = true; break;
         case REQUESTS: opt.requests = true; break;
         case ANSWERS: opt.answers = true; break;
         case CODE: opt.code = (int)strtol(optarg, NULL, 10); break;
@@ -306,6 +315,7 @@ static void parse(int argc, char **argv) {
         exit(2);
     }
     if (opt.at || opt.keep_going) sweep_allocations_note_all();
+    if (opt.calls) sweep_allocations_count_calls();
     if (optind < argc) opt.group = argv[optind];
 }
 

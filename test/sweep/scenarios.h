@@ -45,6 +45,10 @@
     X(command, set_default, true)     \
     X(command, unpin_wait, true)      \
     X(command, page, true)            \
+    X(member, works, true)            \
+    X(member, is_measured, true)      \
+    X(member, is_told, true)          \
+    X(member, is_many, true)          \
     X(native, open, false)            \
     X(native, attach, false)          \
     X(death_watch, told, true)        \
@@ -77,6 +81,12 @@
     X(registry, view, true)           \
     X(registry, view_of_all, true)    \
     X(roll, followed, true)           \
+    X(run, lock, true)                \
+    X(run, lock_slot, true)           \
+    X(run, elect, true)               \
+    X(run, elect_watch, true)         \
+    X(run, announce, true)            \
+    X(run, announce_load, true)       \
     X(semaphore, error, true)         \
     X(semaphore, stored, true)        \
     X(semaphore, provided, true)

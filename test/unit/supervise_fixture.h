@@ -50,10 +50,11 @@ void dv_guardians_set_deadline(dv_guardians *guardians, int64_t at_ms) {
 int dv_guardian_start(dv_guardian **out, dv_guardians *guardians, const dv_guardian_config *config) {
     (void)guardians;
     *out = NULL;
-    errno = start_error;
-    if (start_error) return -1;
     assert_true(start_count < STARTS_MAX);
-    dv_guardian *g = starts[start_count++] = *out = calloc(1, sizeof *g);
+    dv_guardian *g = start_error ? NULL : calloc(1, sizeof *g);
+    errno = start_error ? start_error : ENOMEM;
+    if (!g) return -1;
+    starts[start_count++] = *out = g;
     g->fd = eventfd(0, EFD_NONBLOCK | EFD_SEMAPHORE);
     g->end_grace_ms = -1;
     g->grace_ms = config->grace_ms;

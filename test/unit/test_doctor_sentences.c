@@ -424,12 +424,6 @@ TEST(test_left_directories) {
 
 /* ---- servers ---- */
 
-static dv_findings judge_servers(const scene *s) {
-    dv_findings f = {.list = NULL};
-    dv_doctor_judge_servers(&s->doctor, &f);
-    return f;
-}
-
 /* A clock that is ahead, one that is behind, and a connection that no server dates. */
 TEST(test_this_clock) {
     scene s;

@@ -161,8 +161,8 @@ static int go_on(announcer *a) {
 
 static int start(announcer *a) {
     char *role = NULL, *id = NULL;
-    bool complete = asprintf(&role, "DIVVY_SERVICE_ROLE=%s", a->options.role) >= 0;
-    complete = asprintf(&id, "DIVVY_SERVICE_ID=%s", a->id ? a->id : "") >= 0 && complete;
+    if (asprintf(&role, "DIVVY_SERVICE_ROLE=%s", a->options.role) < 0) role = NULL;
+    if (asprintf(&id, "DIVVY_SERVICE_ID=%s", a->id ? a->id : "") < 0) id = NULL;
     const char *environment[] = {role, id, NULL};
     dv_guardian_config config = {.program = a->program,
                                  .arguments = a->options.arguments,
@@ -170,7 +170,7 @@ static int start(announcer *a) {
                                  .grace_ms = GRACE_MS,
                                  .kill_ms = KILL_MS};
     errno = ENOMEM;
-    int outcome = complete ? dv_run_start(&a->run, &config) : -1;
+    int outcome = role && id ? dv_run_start(&a->run, &config) : -1;
     if (outcome != 0) dv_command_say("cannot start the command: %s", strerror(errno));
     free(role);
     free(id);

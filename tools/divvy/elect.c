@@ -139,11 +139,12 @@ static int start(elector *l) {
                      divvy_client_time_left_ms(l->session.client));
     l->kill_ms = config.kill_ms;
     snprintf(token, sizeof token, "DIVVY_ELECTION_TOKEN=%" PRId64, l->token);
-    int outcome = asprintf(&name, "DIVVY_ELECTION_NAME=%s", l->options.name) < 0 ? -1 : 0;
+    if (asprintf(&name, "DIVVY_ELECTION_NAME=%s", l->options.name) < 0) name = NULL;
     environment[0] = name;
-    if (outcome == 0) outcome = dv_run_start(&l->run, &config);
+    errno = ENOMEM;
+    int outcome = name ? dv_run_start(&l->run, &config) : -1;
     if (outcome != 0) dv_command_say("cannot start the command: %s", strerror(errno));
-    if (name) free(name);
+    free(name);
     l->started_ms = dv_session_now_ms();
     return outcome == 0 ? 0 : DV_EXIT_TROUBLE;
 }

@@ -61,13 +61,16 @@ int dv_elect_watch(const dv_elect_options *options, dv_session *session) {
     divvy_election_config config = dv_elect_config(options);
     divvy_election *election;
     dv_output output = {.stop_fd = dv_dispositions_receive_ends()};
+    if (output.stop_fd < 0) { /* Nothing could end it. */
+        dv_command_say("cannot receive signals: %s", strerror(errno));
+        return DV_EXIT_TROUBLE;
+    }
     config.on_leader = on_leader;
     config.user = &output;
     int error = divvy_election_create(&election, session->client, &config);
-    if (error) return dv_session_refused(session, error);
-    int code = watch_until_asked(session, &output);
+    int code = error ? dv_session_refused(session, error) : watch_until_asked(session, &output);
     divvy_election_destroy(election);
-    if (output.stop_fd >= 0) close(output.stop_fd);
+    close(output.stop_fd);
     return code;
 }
 

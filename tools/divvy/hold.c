@@ -38,7 +38,10 @@ int dv_hold(void) {
     sigaddset(&term, SIGTERM);
     sigprocmask(SIG_BLOCK, &term, NULL);
     int signal_fd = signalfd(-1, &term, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signal_fd < 0) return DV_EXIT_TROUBLE;
+    if (signal_fd < 0) {
+        dv_command_say("cannot receive signals: %s", strerror(errno));
+        return DV_EXIT_TROUBLE;
+    }
     signal(SIGPIPE, SIG_IGN);
     print_held();
     struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};

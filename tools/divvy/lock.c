@@ -132,7 +132,11 @@ typedef struct {
 } environment;
 
 static int make_environment(const locker *l, environment *e) {
-    if (asprintf(&e->name, "DIVVY_LOCK_NAME=%s", l->options.name) < 0) return -1;
+    if (asprintf(&e->name, "DIVVY_LOCK_NAME=%s", l->options.name) < 0) {
+        e->name = NULL;
+        errno = ENOMEM;
+        return -1;
+    }
     snprintf(e->token, sizeof e->token, "DIVVY_LOCK_TOKEN=%" PRId64, dv_claim_token(&l->claim));
     int slot = dv_claim_slot(&l->claim);
     if (slot >= 0) snprintf(e->slot, sizeof e->slot, "DIVVY_LOCK_SLOT=%d", slot);

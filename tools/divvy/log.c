@@ -174,11 +174,12 @@ void dv_log_write(int level, const char *message, const char *hint, const char *
     size_t bytes = 0;
     if (!dv_log_takes(level)) return;
     FILE *to = open_memstream(&line, &bytes);
-    if (!to) return;
-    if (the_log.has_fields) put_fields(to, level, message, hint, key, value);
-    else put_text(to, level, message, hint);
-    fputc('\n', to);
-    /* When stderr takes nothing, there is nobody left to tell. */
-    if (fclose(to) == 0 && write(STDERR_FILENO, line, bytes) < 0) errno = 0;
+    if (to && the_log.has_fields) put_fields(to, level, message, hint, key, value);
+    else if (to) put_text(to, level, message, hint);
+    if (to) fputc('\n', to);
+    bool whole = to && fclose(to) == 0;
+    /* Without memory the message alone. When stderr takes nothing, there is nobody left to tell. */
+    if ((whole ? write(STDERR_FILENO, line, bytes) : dprintf(STDERR_FILENO, "divvy: %s%s\n", message, hint)) < 0)
+        errno = 0;
     free(line);
 }

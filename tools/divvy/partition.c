@@ -118,12 +118,13 @@ static void take_hangups(process *all) {
 /* One round: waits for something, at most limit_ms (-1: for ever), and does what is due. */
 static void step(process *all, int64_t limit_ms) {
     enum { OURS = 4 };
+    bool reads = all->signals == 0; /* A member that leaves takes no other items. */
     struct pollfd fds[OURS + DV_SESSIONS_MAX * DV_PARTITION_MEMBER_FDS] = {
         {.fd = all->signal_fd, .events = POLLIN},
         {.fd = dv_output_fd(&all->output)},
         {.fd = all->hangup_fd, .events = POLLIN},
-        {.fd = dv_items_feed_fd(&all->items.feed), .events = POLLIN}};
-    int64_t wait_ms = dv_session_sooner(limit_ms, dv_items_feed_next_ms(&all->items.feed));
+        {.fd = reads ? dv_items_feed_fd(&all->items.feed) : -1, .events = POLLIN}};
+    int64_t wait_ms = dv_session_sooner(limit_ms, reads ? dv_items_feed_next_ms(&all->items.feed) : -1);
     for (size_t i = 0; i < all->count; i++) {
         dv_partition_member_poll(&all->members[i], &fds[OURS + i * DV_PARTITION_MEMBER_FDS]);
         wait_ms = dv_session_sooner(wait_ms, dv_partition_member_next_ms(&all->members[i]));

@@ -15,6 +15,9 @@ enum { LOST_GRACE_MS = 100 };
  * twentieth of the session's timeout within these. */
 enum { GRACE_MOST_MS = 3000, KILL_LEAST_MS = 25, KILL_MOST_MS = 500 };
 
+/* Between two looks at commands, once one may be there that cannot be watched. */
+enum { LOOK_MS = 100 };
+
 enum { EVENTS = 64 };
 
 struct dv_supervisor {
@@ -266,7 +269,7 @@ int64_t dv_supervisor_next_ms(const dv_supervisor *s) {
         const dv_child *child = s->active[i];
         /* When it is too late for a start, what is awaited is a later deadline. */
         if (!starting && dv_child_awaits_start(child)) continue;
-        int64_t next_ms = dv_child_next_ms(child);
+        int64_t next_ms = s->error && dv_child_runs(child) ? now_ms + LOOK_MS : dv_child_next_ms(child);
         if (next_ms < at_ms) at_ms = next_ms;
     }
     if (at_ms == INT64_MAX) return -1;
@@ -282,7 +285,7 @@ void dv_supervisor_process(dv_supervisor *s) {
     for (size_t i = s->active_count; i > 0; i--) {
         dv_child *child = s->active[i - 1];
         assert(child->slot == i - 1);
-        if (child->swept_at_ms) dv_child_read(child, now_ms);
+        if (child->swept_at_ms || s->error) dv_child_read(child, now_ms);
         if (dv_child_awaits_start(child) && now_ms >= child->start_at_ms && can_start(s, now_ms))
             start(s, child, now_ms);
         drop_if_over(s, child);
