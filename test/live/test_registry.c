@@ -3,40 +3,9 @@
  * Shows threads, wall clocks and sessions of real servers, and what a plain client reads of entries. */
 #include <cjson/cJSON.h>
 
-#include "divvy/registry.h"
 #include "lib/expire.h"
-#include "lib/proxy.h"
-#include "one_server.h"
+#include "registry_fixture.h"
 #include "test_attach_host.h"
-
-enum { SESSION_MS = 10000 };
-#define SERVICES "/divvy/services"
-
-/* ---- who is there: a client behind a proxy, with a registry ---- */
-
-typedef struct {
-    witness witness;
-    dv_test_proxy *proxy;
-    divvy_client *client;
-    divvy_registry *registry;
-} party;
-
-static void enter(party *p, const divvy_registry_config *config, int manual) {
-    p->proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
-    divvy_client_config of_client = witness_config(&p->witness, dv_test_proxy_address(p->proxy));
-    of_client.session_timeout_ms = SESSION_MS;
-    of_client.ensemble_tick_ms = TICK_MS;
-    of_client.manual = manual;
-    p->client = open_connected(&of_client);
-    assert_int_equal(divvy_registry_open(&p->registry, p->client, config), 0);
-}
-
-static void leave(party *p) {
-    divvy_registry_close(p->registry);
-    divvy_client_close(p->client);
-    dv_test_proxy_stop(p->proxy);
-    witness_end(&p->witness);
-}
 
 static cJSON *status(const char *role, const char *id, double load, double ttl) {
     cJSON *s = cJSON_CreateObject();
@@ -84,8 +53,8 @@ static void clear(void) {
 TEST(test_stored) {
     for (int manual = 0; manual < 2; manual++) {
         party p, reader;
-        enter(&p, NULL, manual);
-        enter(&reader, NULL, 0);
+        enter_as(&p, NULL, manual);
+        enter(&reader, NULL);
         cJSON *s = status("web", "a", 0.5, 60), *stored = NULL;
         assert_int_equal(divvy_registry_heartbeat(p.registry, s, &stored, PATIENCE_MS), 0);
         struct Stat stat;
@@ -118,8 +87,8 @@ TEST(test_stored) {
 /* A session that ends at the server takes its entries along, and they stand again on the next one by themselves. */
 TEST(test_new_session) {
     party p, reader;
-    enter(&p, NULL, 0);
-    enter(&reader, NULL, 0);
+    enter(&p, NULL);
+    enter(&reader, NULL);
     beat(&p, status("web", "a", 1, 600));
     int64_t session = divvy_client_session_id(p.client);
     dv_test_proxy_cut(p.proxy);
@@ -141,7 +110,7 @@ TEST(test_automatic) {
     divvy_registry_config config = DIVVY_REGISTRY_CONFIG_INIT;
     config.heartbeat = 1;
     party p;
-    enter(&p, &config, 0);
+    enter(&p, &config);
     beat(&p, status("web", "a", 1, 1.5));
     struct Stat stat;
     assert_true(DV_WAIT(dv_test_zk_exists(truth, SERVICES "/web/a", &stat) && stat.version >= 4, PATIENCE_MS));
@@ -165,7 +134,7 @@ TEST(test_slow_callback) {
     config.on_load = stick;
     atomic_store(&stuck, 0);
     party p;
-    enter(&p, &config, 0);
+    enter(&p, &config);
     beat(&p, status("web", "a", 1, 0.6));
     struct Stat stat;
     assert_true(DV_WAIT(dv_test_zk_exists(truth, SERVICES "/web/a", &stat) && stat.version >= 4, PATIENCE_MS));
@@ -214,7 +183,7 @@ static void *work(void *context) {
 TEST(test_threads) {
     enum { THREADS = 4 };
     party p;
-    enter(&p, NULL, 0);
+    enter(&p, NULL);
     pthread_t threads[THREADS];
     worker workers[THREADS];
     atomic_int wrong = 0, told = 0;
@@ -248,7 +217,7 @@ static void *wait_for_entry(void *context) {
 
 TEST(test_closed_meanwhile) {
     party p;
-    enter(&p, NULL, 0);
+    enter(&p, NULL);
     dv_test_proxy_cut(p.proxy);
     assert_true(DV_WAIT(divvy_client_state(p.client) != DIVVY_CONNECTED, PATIENCE_MS));
     pthread_t thread;
@@ -269,8 +238,8 @@ TEST(test_closed_meanwhile) {
 TEST(test_many) {
     enum { SERVICES_COUNT = 1000, ROLES = 10 };
     party p, reader;
-    enter(&p, NULL, 0);
-    enter(&reader, NULL, 0);
+    enter(&p, NULL);
+    enter(&reader, NULL);
     atomic_int wrong = 0, told = 0;
     worker w = {&p, 0, &wrong, &told};
     for (int round = 0; round < 2; round++) {
@@ -310,7 +279,7 @@ TEST(test_attached) {
     witness w;
     host h, next;
     party reader;
-    enter(&reader, NULL, 0);
+    enter(&reader, NULL);
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     host_open(&h, dv_test_proxy_address(proxy), HOST_TIMEOUT_MS);
     divvy_client_config config = witness_config(&w, NULL);
@@ -373,7 +342,7 @@ TEST(test_denied) {
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(zoo_set_acl(dv_test_zk_handle(truth), locked[i], -1, readable), ZOK);
     config.path = "/open/locked/r";
-    enter(&p, &config, 0);
+    enter(&p, &config);
     cJSON *s = status("web", "a", 1, 60), *entry = NULL;
     assert_int_equal(divvy_registry_heartbeat(p.registry, s, &entry, PATIENCE_MS), DIVVY_EACCES);
     assert_non_null(strstr(divvy_client_error(p.client), "/open/locked/r"));

@@ -5,15 +5,11 @@
  * Shows views under churn while a real server restarts, and that lookups send nothing. */
 #include <cjson/cJSON.h>
 
-#include "divvy/registry.h"
 #include "lib/expire.h"
-#include "lib/proxy.h"
 #include "lib/seed.h"
-#include "one_server.h"
-#include "test_client_witness.h"
+#include "registry_fixture.h"
 
-enum { SESSION_MS = 10000, ROLES = 4, IDS = 100, RAW_FROM = 80, CHURNERS = 2, OPS = 300 };
-#define SERVICES "/divvy/services"
+enum { ROLES = 4, IDS = 100, RAW_FROM = 80, CHURNERS = 2, OPS = 300 };
 
 static unsigned seed;
 
@@ -22,31 +18,6 @@ static unsigned below(unsigned n) {
     if (!state) state = seed;
     state = state * 1103515245u + 12345u;
     return (state >> 16) % n;
-}
-
-/* ---- who is there: a client behind a proxy, with a registry ---- */
-
-typedef struct {
-    witness witness;
-    dv_test_proxy *proxy;
-    divvy_client *client;
-    divvy_registry *registry;
-} party;
-
-static void enter(party *p, const divvy_registry_config *config) {
-    p->proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
-    divvy_client_config of_client = witness_config(&p->witness, dv_test_proxy_address(p->proxy));
-    of_client.session_timeout_ms = SESSION_MS;
-    of_client.ensemble_tick_ms = TICK_MS;
-    p->client = open_connected(&of_client);
-    assert_int_equal(divvy_registry_open(&p->registry, p->client, config), 0);
-}
-
-static void leave(party *p) {
-    divvy_registry_close(p->registry);
-    divvy_client_close(p->client);
-    dv_test_proxy_stop(p->proxy);
-    witness_end(&p->witness);
 }
 
 /* Its session ends at the server; it comes back with a new one. */
