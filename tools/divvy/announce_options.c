@@ -9,36 +9,24 @@
 #include "announce_load.h"
 #include "base/utf8.h"
 #include "command.h"
+#include "option_rows.h"
 #include "recipe/record.h"
 
 static const char command[] = "announce";
 
-#define PLACE(field) offsetof(dv_announce_options, field)
-#define TEXT(option_name, value_name, field, help_text) \
-    { .name = option_name, .argument = value_name, .kind = DV_OPTION_TEXT, .offset = PLACE(field), .help = help_text }
+#define OPTION_VALUES dv_announce_options
 
 static const dv_option table[] = {
     TEXT("role", "ROLE", role, "the role of the service, by which others look it up; required"),
     TEXT("load", "NUMBER", load_text, "its load, on any scale: others find the least loaded service first"),
     TEXT("load-command", "COMMAND", load_command,
          "a shell command that prints the load, run again before each heartbeat"),
-    {.name = "ttl",
-     .argument = "DURATION",
-     .kind = DV_OPTION_DURATION,
-     .offset = PLACE(ttl_ms),
-     .help = "how long it counts as healthy after a heartbeat; one comes every third\n"
-             "of it (default: 30s)",
-     .min_ms = 300,
-     .max_ms = 24 * 3600 * 1000},
+    DURATION("ttl", ttl_ms, 300, 24 * 3600 * 1000,
+             "how long it counts as healthy after a heartbeat; one comes every third\n"
+             "of it (default: 30s)"),
     TEXT("id", "ID", id, "its name among the services of its role (default: a random one)"),
     TEXT("address", "ADDRESS", address, "the address of the service (default: this machine's name)"),
-    {.name = "port",
-     .argument = "PORT",
-     .kind = DV_OPTION_NUMBER,
-     .offset = PLACE(port),
-     .help = "the port of the service (default: none)",
-     .min = 1,
-     .max = 65535},
+    NUMBER("port", "PORT", port, 1, 65535, "the port of the service (default: none)"),
     TEXT("root", "PATH", root, "the registry is PATH/services (default: /divvy)"),
     DV_SESSION_OPTION_CONNECT(dv_announce_options, session),
     DV_SESSION_OPTION_TIMEOUT(dv_announce_options, session,

@@ -8,6 +8,7 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
+#include "option_rows.h"
 #include "options.h"
 
 static const char command[] = "bucket";
@@ -17,13 +18,12 @@ typedef struct {
     uint32_t count;
 } bucket_options;
 
+#define OPTION_VALUES bucket_options
+
 static const dv_option table[] = {
-    {.name = "keys-from",
-     .argument = "FILE",
-     .kind = DV_OPTION_TEXT,
-     .offset = offsetof(bucket_options, keys_from),
-     .help = "read the keys from FILE (- is standard input), one a line; each line is a\n"
-             "key as it stands, also an empty one, or one with blanks or a CR at its end"},
+    TEXT("keys-from", "FILE", keys_from,
+         "read the keys from FILE (- is standard input), one a line; each line is a\n"
+         "key as it stands, also an empty one, or one with blanks or a CR at its end"),
     {.name = NULL},
 };
 

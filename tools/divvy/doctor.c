@@ -10,6 +10,7 @@
 #include "connection.h"
 #include "doctor_examine.h"
 #include "look.h"
+#include "option_rows.h"
 
 static const char command[] = "doctor";
 
@@ -23,28 +24,19 @@ typedef struct {
     int json;
 } doctor_options;
 
+#define OPTION_VALUES doctor_options
+
 static const dv_option table[] = {
-    {.name = "path",
-     .argument = "PATH",
-     .kind = DV_OPTION_TEXT,
-     .offset = offsetof(doctor_options, path),
-     .help = "the pool, an absolute znode path such as /work_queues; without it, only\n"
-             "servers and session are examined"},
-    {.name = "server-timeout",
-     .argument = "DURATION",
-     .kind = DV_OPTION_DURATION,
-     .offset = offsetof(doctor_options, server_timeout_ms),
-     .help = "a server that has not answered after this long is called silent\n(default: 400ms)",
-     .min_ms = 50,
-     .max_ms = 60 * 1000},
+    TEXT("path", "PATH", path,
+         "the pool, an absolute znode path such as /work_queues; without it, only\n"
+         "servers and session are examined"),
+    DURATION("server-timeout", server_timeout_ms, 50, 60 * 1000,
+             "a server that has not answered after this long is called silent\n(default: 400ms)"),
     DV_SESSION_OPTION_TIMEOUT(doctor_options, session,
                               "the session timeout that members are started with (default: 10s)"),
     DV_SESSION_OPTION_TICK(doctor_options, session,
                            "the tick that members are told (default: $DIVVY_ENSEMBLE_TICK_MS)"),
-    {.name = "json",
-     .kind = DV_OPTION_FLAG,
-     .offset = offsetof(doctor_options, json),
-     .help = "print one JSON object on one line"},
+    FLAG("json", json, "print one JSON object on one line"),
     DV_LOOK_OPTIONS(doctor_options, look),
     {.name = NULL},
 };

@@ -10,64 +10,38 @@
 #include "command.h"
 #include "lock_options.h"
 #include "look.h"
+#include "option_rows.h"
 #include "run.h"
-#include "znode/path.h"
 
 enum { PREFERENCE_MAX = 1000, STEP_DOWN_MS = 60000 };
 
 static const char command[] = "elect";
 
-#define PLACE(field) offsetof(dv_elect_options, field)
+#define OPTION_VALUES dv_elect_options
 
 static const dv_option table[] = {
     DV_SESSION_OPTION_CONNECT(dv_elect_options, session),
-    {.name = "data",
-     .argument = "TEXT",
-     .kind = DV_OPTION_TEXT,
-     .offset = PLACE(data),
-     .help = "what others are told of this candidate, such as an address\n"
-             "(default: its host and process)"},
-    {.name = "prefer",
-     .argument = "N",
-     .kind = DV_OPTION_NUMBER,
-     .offset = PLACE(preference),
-     .help = "from 0 to 1000 (default: 0): ask a leader with a smaller number to step down,\n"
-             "and lead next; after it was asked itself, a candidate stands once without",
-     .max = PREFERENCE_MAX},
-    {.name = "once",
-     .kind = DV_OPTION_FLAG,
-     .offset = PLACE(once),
-     .help = "end when the command has ended, or leadership was lost, instead of standing\n"
-             "again"},
-    {.name = "grace",
-     .argument = "DURATION",
-     .kind = DV_OPTION_DURATION,
-     .offset = PLACE(grace_ms),
-     .help = "how long the command has between SIGTERM and SIGKILL when it must end; at\n"
-             "most a third of the session timeout (default: a fifth of it, 3s at most)",
-     .max_ms = 1200000},
-    {.name = "watch",
-     .kind = DV_OPTION_FLAG,
-     .offset = PLACE(watch),
-     .help = "run no command; print who leads, now and each time that it changes: a line\n"
-             "\"leader TOKEN DATA\", or \"nobody\""},
-    {.name = "step-down",
-     .kind = DV_OPTION_FLAG,
-     .offset = PLACE(step_down),
-     .help = "run no command; ask the one that leads to step down, and wait for that"},
-    {.name = "timeout",
-     .argument = "DURATION",
-     .kind = DV_OPTION_DURATION,
-     .offset = PLACE(timeout_ms),
-     .help = "with --step-down: wait no longer than this, then exit with 4 (default: 1m)",
-     .min_ms = 1,
-     .max_ms = INT64_C(1000) * 3600 * 1000},
-    {.name = "root",
-     .argument = "PATH",
-     .kind = DV_OPTION_TEXT,
-     .offset = PLACE(root),
-     .help = "the znode above the locks; the election is the lock PATH/locks/NAME\n"
-             "(default: /divvy)"},
+    TEXT("data", "TEXT", data,
+         "what others are told of this candidate, such as an address\n"
+         "(default: its host and process)"),
+    NUMBER("prefer", "N", preference, 0, PREFERENCE_MAX,
+           "from 0 to 1000 (default: 0): ask a leader with a smaller number to step down,\n"
+           "and lead next; after it was asked itself, a candidate stands once without"),
+    FLAG("once", once,
+         "end when the command has ended, or leadership was lost, instead of standing\n"
+         "again"),
+    DURATION("grace", grace_ms, 0, 1200000,
+             "how long the command has between SIGTERM and SIGKILL when it must end; at\n"
+             "most a third of the session timeout (default: a fifth of it, 3s at most)"),
+    FLAG("watch", watch,
+         "run no command; print who leads, now and each time that it changes: a line\n"
+         "\"leader TOKEN DATA\", or \"nobody\""),
+    FLAG("step-down", step_down, "run no command; ask the one that leads to step down, and wait for that"),
+    DURATION("timeout", timeout_ms, 1, INT64_C(1000) * 3600 * 1000,
+             "with --step-down: wait no longer than this, then exit with 4 (default: 1m)"),
+    TEXT("root", "PATH", root,
+         "the znode above the locks; the election is the lock PATH/locks/NAME\n"
+         "(default: /divvy)"),
     DV_SESSION_OPTION_TIMEOUT(dv_elect_options, session,
                               "how long the servers wait for a silent leader before others can be elected\n"
                               "(default: 15s; 100ms to 1h, and servers have limits of their own)"),
@@ -136,10 +110,9 @@ static int check(dv_elect_options *o) {
 
 /* Rule G1: where the lock NAME is. */
 static char *make_path(const dv_elect_options *o) {
-    char *node = dv_look_node_of(o->name), *folder = dv_path_join(o->root, "locks");
-    char *path = node && folder ? dv_path_join(folder, node) : NULL;
+    char *node = dv_look_node_of(o->name);
+    char *path = node ? dv_look_deep_path(o->root, "locks", node) : NULL;
     free(node);
-    free(folder);
     return path;
 }
 

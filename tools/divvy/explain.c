@@ -13,6 +13,7 @@
 #include "format.h"
 #include "log.h"
 #include "look.h"
+#include "option_rows.h"
 #include "status_plan.h"
 #include "table.h"
 #include "table_json.h"
@@ -32,16 +33,11 @@ static const char *const fields[] = {"path",  "item", "state", "owner", "queue",
                                      "plan.", "now",  "next",  "rule",  "why",   NULL};
 static const dv_format_kind formats[] = {{"items", fields}, {NULL, NULL}};
 
+#define OPTION_VALUES explain_options
+
 static const dv_option table[] = {
-    {.name = "path",
-     .argument = "PATH",
-     .kind = DV_OPTION_TEXT,
-     .offset = offsetof(explain_options, path),
-     .help = "the pool, an absolute znode path such as /work_queues; required"},
-    {.name = "json",
-     .kind = DV_OPTION_FLAG,
-     .offset = offsetof(explain_options, json),
-     .help = "print one JSON object on one line"},
+    TEXT("path", "PATH", path, "the pool, an absolute znode path such as /work_queues; required"),
+    FLAG("json", json, "print one JSON object on one line"),
     DV_FORMAT_OPTION(explain_options, format_text, "item", "{state}\\t{now}"),
     DV_WIDE_OPTION(explain_options, wide),
     DV_LOOK_OPTIONS(explain_options, look),

@@ -113,10 +113,7 @@ static int take_plan(void *context, size_t i, const dv_reply *reply) {
 
 static char *note_path(void *context, size_t i) {
     const survey *s = context;
-    char *notes = dv_path_join(s->root, "notes");
-    char *path = notes ? dv_path_join(notes, s->note_nodes[i]) : NULL;
-    free(notes);
-    return path;
+    return dv_look_deep_path(s->root, "notes", s->note_nodes[i]);
 }
 
 static int take_note(void *context, size_t i, const dv_reply *reply) {
@@ -175,12 +172,10 @@ int dv_explain_read(dv_look *look, void *context) {
     const dv_status_item *item = item_of(e);
     if (error || !item) return error;
     survey s = {.e = e, .root = dv_look_path(look, e->status->path)};
-    char *locks = s.root ? dv_path_join(s.root, "locks") : NULL;
-    s.queue = locks ? dv_path_join(locks, item->node) : NULL;
+    s.queue = s.root ? dv_look_deep_path(s.root, "locks", item->node) : NULL;
     error = s.queue ? read_queue(look, &s) : DIVVY_ENOMEM;
     if (!error) error = read_plan(look, &s);
     if (!error) error = dv_deaths_read(look, s.root, &e->deaths);
-    free(locks);
     free(s.queue);
     free(s.root);
     return error;

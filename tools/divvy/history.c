@@ -12,6 +12,7 @@
 #include "format.h"
 #include "history_json.h"
 #include "look.h"
+#include "option_rows.h"
 #include "table.h"
 #include "table_json.h"
 #include "text.h"
@@ -30,16 +31,11 @@ static const char *const fields[] = {"generation", "reason",  "at",   "age_ms", 
                                      "joined",     "joined.", "left", "left.",  "told",      NULL};
 static const dv_format_kind formats[] = {{"changes", fields}, {NULL, NULL}};
 
+#define OPTION_VALUES history_options
+
 static const dv_option table[] = {
-    {.name = "path",
-     .argument = "PATH",
-     .kind = DV_OPTION_TEXT,
-     .offset = offsetof(history_options, path),
-     .help = "the pool, an absolute znode path such as /work_queues; required"},
-    {.name = "json",
-     .kind = DV_OPTION_FLAG,
-     .offset = offsetof(history_options, json),
-     .help = "print one JSON object on one line"},
+    TEXT("path", "PATH", path, "the pool, an absolute znode path such as /work_queues; required"),
+    FLAG("json", json, "print one JSON object on one line"),
     DV_FORMAT_OPTION(history_options, format_text, "change", "{at}\\t{reason}\\t{moved}"),
     DV_WIDE_OPTION(history_options, wide),
     DV_LOOK_OPTIONS(history_options, look),

@@ -99,10 +99,7 @@ static int take_notes(void *context, size_t i, const dv_reply *reply) {
 
 static char *note_path(void *context, size_t i) {
     const survey *s = context;
-    char *notes = dv_path_join(s->root, "notes");
-    char *path = notes ? dv_path_join(notes, s->notes[i]) : NULL;
-    free(notes);
-    return path;
+    return dv_look_deep_path(s->root, "notes", s->notes[i]);
 }
 
 static int take_note(void *context, size_t i, const dv_reply *reply) {

@@ -8,6 +8,7 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
+#include "option_rows.h"
 #include "run.h"
 #include "znode/path.h"
 
@@ -18,50 +19,26 @@ static const char command[] = "lock";
 static const dv_choice policies[] = {
     {"error", DIVVY_LIMIT_ERROR}, {"stored", DIVVY_LIMIT_STORED}, {"provided", DIVVY_LIMIT_PROVIDED}, {NULL, 0}};
 
-#define PLACE(field) offsetof(dv_lock_options, field)
-#define DURATION(option_name, field, least_ms, most_ms, help_text)                                       \
-    {                                                                                                    \
-        .name = option_name, .argument = "DURATION", .kind = DV_OPTION_DURATION, .offset = PLACE(field), \
-        .help = help_text, .min_ms = least_ms, .max_ms = most_ms                                         \
-    }
+#define OPTION_VALUES dv_lock_options
 
 static const dv_option table[] = {
     DV_SESSION_OPTION_CONNECT(dv_lock_options, session),
-    {.name = "no-wait",
-     .kind = DV_OPTION_FLAG,
-     .offset = PLACE(no_wait),
-     .help = "do not wait for the lock: exit with 4 if somebody else has it"},
+    FLAG("no-wait", no_wait, "do not wait for the lock: exit with 4 if somebody else has it"),
     DURATION("timeout", timeout_ms, 1, INT64_C(1000) * 3600 * 1000,
              "wait for the lock no longer than this, then exit with 4\n"
              "(default: wait for ever)"),
-    {.name = "conflict-exit-code",
-     .argument = "N",
-     .kind = DV_OPTION_NUMBER,
-     .offset = PLACE(not_held_as),
-     .help = "exit with N instead of 4 if somebody else has the lock, also after --timeout",
-     .max = 255,
-     .letter = 'E'},
-    {.name = "shared",
-     .kind = DV_OPTION_FLAG,
-     .offset = PLACE(shared),
-     .help = "take the lock as a reader: readers share it, and a writer waits until all\n"
-             "of them have released it"},
-    {.name = "slots",
-     .argument = "SLOTS",
-     .kind = DV_OPTION_NUMBER,
-     .offset = PLACE(slots),
-     .help = "take a slot of the semaphore NAME instead of a lock: at most SLOTS commands\n"
-             "run at a time",
-     .min = 1,
-     .max = INT32_MAX,
-     .letter = 'n'},
-    {.name = "limit-policy",
-     .argument = "POLICY",
-     .kind = DV_OPTION_CHOICE,
-     .offset = PLACE(limit_policy),
-     .help = "what to do if the semaphore has another number of slots: error: fail\n"
-             "(default); stored: go by its number; provided: set it to SLOTS",
-     .choices = policies},
+    OPTION("conflict-exit-code", "N", DV_OPTION_NUMBER, not_held_as,
+           "exit with N instead of 4 if somebody else has the lock, also after --timeout", .max = 255, .letter = 'E'),
+    FLAG("shared", shared,
+         "take the lock as a reader: readers share it, and a writer waits until all\n"
+         "of them have released it"),
+    OPTION("slots", "SLOTS", DV_OPTION_NUMBER, slots,
+           "take a slot of the semaphore NAME instead of a lock: at most SLOTS commands\n"
+           "run at a time",
+           .min = 1, .max = INT32_MAX, .letter = 'n'),
+    CHOICE("limit-policy", "POLICY", limit_policy, policies,
+           "what to do if the semaphore has another number of slots: error: fail\n"
+           "(default); stored: go by its number; provided: set it to SLOTS"),
     DURATION("max-run", max_run_ms, 1, INT64_C(1000) * 3600 * 1000,
              "end the command after this long, and exit with 124 (default: never)"),
     DURATION("at-least", at_least_ms, 1, INT64_C(1000) * 3600 * 1000,
@@ -70,17 +47,12 @@ static const dv_option table[] = {
     DURATION("grace", grace_ms, 0, 1200000,
              "how long the command has between SIGTERM and SIGKILL when it must end; at\n"
              "most a third of the session timeout (default: a fifth of it, 3s at most)"),
-    {.name = "hold",
-     .kind = DV_OPTION_FLAG,
-     .offset = PLACE(hold),
-     .help = "run no command; print \"held TOKEN\", then hold the lock until standard\n"
-             "input ends; see divvy-lock.bash"},
-    {.name = "root",
-     .argument = "PATH",
-     .kind = DV_OPTION_TEXT,
-     .offset = PLACE(root),
-     .help = "the znode above the locks: PATH/locks/NAME, PATH/semaphores/NAME\n"
-             "(default: /divvy)"},
+    FLAG("hold", hold,
+         "run no command; print \"held TOKEN\", then hold the lock until standard\n"
+         "input ends; see divvy-lock.bash"),
+    TEXT("root", "PATH", root,
+         "the znode above the locks: PATH/locks/NAME, PATH/semaphores/NAME\n"
+         "(default: /divvy)"),
     DV_SESSION_OPTION_TIMEOUT(dv_lock_options, session,
                               "how long the servers wait for a silent holder before they give the lock to\n"
                               "others (default: 15s; 100ms to 1h, and servers have limits of their own)"),

@@ -9,6 +9,7 @@
 #include "format.h"
 #include "locks_print.h"
 #include "look.h"
+#include "option_rows.h"
 #include "output.h"
 
 static const char command[] = "locks";
@@ -22,16 +23,11 @@ typedef struct {
     dv_format *format;
 } locks_options;
 
+#define OPTION_VALUES locks_options
+
 static const dv_option table[] = {
-    {.name = "root",
-     .argument = "PATH",
-     .kind = DV_OPTION_TEXT,
-     .offset = offsetof(locks_options, root),
-     .help = "where the locks and semaphores of divvy lock stand (default: /divvy)"},
-    {.name = "json",
-     .kind = DV_OPTION_FLAG,
-     .offset = offsetof(locks_options, json),
-     .help = "print one JSON object on one line"},
+    TEXT("root", "PATH", root, "where the locks and semaphores of divvy lock stand (default: /divvy)"),
+    FLAG("json", json, "print one JSON object on one line"),
     DV_FORMAT_OPTION(locks_options, format_text, "lock, or with NAME for each place in its queue", "{name}\\t{held}"),
     DV_LOOK_OPTIONS(locks_options, look),
     {.name = NULL},

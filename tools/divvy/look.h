@@ -108,6 +108,9 @@ char *dv_look_path(const dv_look *look, const char *path);
 char *dv_look_node_of(const char *name);
 char *dv_look_name_of(const char *node);
 
+/* The path of a node in a folder of `parent`; malloc'ed. */
+char *dv_look_deep_path(const char *parent, const char *folder, const char *node);
+
 /* "2026-01-31T12:00:00Z"; "" for what is no time. malloc'ed. */
 char *dv_look_utc(int64_t ms);
 

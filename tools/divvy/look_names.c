@@ -1,4 +1,4 @@
-/* Names and times as nodes have them. SPDX-License-Identifier: Apache-2.0 */
+/* Names, paths and times as nodes have them. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -23,6 +23,13 @@ char *dv_look_name_of(const char *node) {
     if (ours) return name;
     free(name);
     return known ? strdup(node) : NULL;
+}
+
+char *dv_look_deep_path(const char *parent, const char *folder, const char *node) {
+    char *above = dv_path_join(parent, folder);
+    char *path = above ? dv_path_join(above, node) : NULL;
+    free(above);
+    return path;
 }
 
 char *dv_look_utc(int64_t ms) {

@@ -10,6 +10,7 @@
 #include "code_word.h"
 #include "command.h"
 #include "items_options.h"
+#include "option_rows.h"
 #include "partition_extras.h"
 #include "partition_sessions.h"
 #include "supervise_child.h"
@@ -31,21 +32,7 @@ static const dv_choice balances[] = {{"cpu", DV_BALANCE_CPU}, {NULL, 0}};
 static const dv_choice restarts[] = {
     {"always", DV_RESTART_ALWAYS}, {"on-failure", DV_RESTART_ON_FAILURE}, {"never", DV_RESTART_NEVER}, {NULL, 0}};
 
-#define PLACE(field) offsetof(dv_partition_options, field)
-#define OPTION(option_name, value_name, option_kind, field, help_text, ...)                                          \
-    {                                                                                                                \
-        .name = option_name, .argument = value_name, .kind = option_kind, .offset = PLACE(field), .help = help_text, \
-        __VA_ARGS__                                                                                                  \
-    }
-#define TEXT(name, argument, field, help) OPTION(name, argument, DV_OPTION_TEXT, field, help, )
-#define TEXTS(name, argument, field, help) OPTION(name, argument, DV_OPTION_TEXTS, field, help, )
-#define FLAG(name, field, help) OPTION(name, NULL, DV_OPTION_FLAG, field, help, )
-#define CHOICE(name, argument, field, values, help) \
-    OPTION(name, argument, DV_OPTION_CHOICE, field, help, .choices = values)
-#define NUMBER(name, field, least, most, help) \
-    OPTION(name, "N", DV_OPTION_NUMBER, field, help, .min = least, .max = most)
-#define DURATION(name, field, min, max, help) \
-    OPTION(name, "DURATION", DV_OPTION_DURATION, field, help, .min_ms = min, .max_ms = max)
+#define OPTION_VALUES dv_partition_options
 
 static const dv_option table[] = {
     DV_SESSION_OPTION_CONNECT(dv_partition_options, session),
@@ -58,7 +45,7 @@ static const dv_option table[] = {
     DV_ITEMS_OPTION_ZNODE(dv_partition_options, items_znode),
     TEXTS("item", "ITEM", items, "an item; repeat the option for each item"),
     TEXT("identifier", "ID", identifier, "the name of this member (default: host-pid-number)"),
-    NUMBER("sessions", sessions, 1, DV_SESSIONS_MAX,
+    NUMBER("sessions", "N", sessions, 1, DV_SESSIONS_MAX,
            "be N members of the pool, each with a session and an even part of the weight:\n"
            "for a share that does not fit one session, of some 13,000 items (default: 1)"),
     DURATION("time-boundary", time_boundary_ms, 0, DAY_MS,
@@ -93,11 +80,11 @@ static const dv_option table[] = {
          "end, with 0, when a process with the same --identifier that was started later\n"
          "has taken all items over. The older process goes by its own --replace, so give\n"
          "it to all processes of an identifier. Needs --rejoin-delay"),
-    NUMBER("weight", weight, 0, UINT32_MAX, "the share of this member in proportion to others (default: 1000)"),
+    NUMBER("weight", "N", weight, 0, UINT32_MAX, "the share of this member in proportion to others (default: 1000)"),
     TEXT("zone", "ZONE", zone,
          "the place of this member, such as a rack: all zones get the same number of\n"
          "items"),
-    NUMBER("max-moves", max_moves, 0, MOVES_MAX,
+    NUMBER("max-moves", "N", max_moves, 0, MOVES_MAX,
            "the most items that move from member to member at a time; all members go by\n"
            "what the first one was given (default: 0, no limit)"),
     DURATION("handover-timeout", handover_timeout_ms, 0, DAY_MS,
@@ -135,8 +122,9 @@ static const dv_option table[] = {
          "move nothing for load while the members have less than this in the mean\n"
          "(default: 5 % of the processors with --balance cpu, else 0)"),
     TEXT("tags", "TAGS", tags, "what this member has that items may need, such as gpu,ssd"),
-    NUMBER("cap", cap, 1, UINT32_MAX, "the most items that this member takes; others that have room take the rest"),
-    NUMBER("min-members", min_members, 1, MEMBERS_MAX,
+    NUMBER("cap", "N", cap, 1, UINT32_MAX,
+           "the most items that this member takes; others that have room take the rest"),
+    NUMBER("min-members", "N", min_members, 1, MEMBERS_MAX,
            "deal nothing before so many members are there, when a pool begins"),
     DURATION("min-members-wait", min_members_wait_ms, 0, DAY_MS,
              "how long the pool waits for --min-members; then it deals to those who are\n"

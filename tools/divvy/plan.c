@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "log.h"
+#include "option_rows.h"
 #include "options.h"
 #include "plan_call.h"
 
@@ -24,63 +25,44 @@ static const dv_choice assigns[] = {{"plan", DV_BY_PLAN},
 
 static const dv_choice orders[] = {{"bytes", DIVVY_ORDER_BYTES}, {"numeric", DIVVY_ORDER_NUMERIC}, {NULL, 0}};
 
-#define NUMBER(option_name, field, least, help_text)                                                             \
-    {                                                                                                            \
-        .name = option_name, .argument = "N", .kind = DV_OPTION_NUMBER, .offset = offsetof(dv_plan_call, field), \
-        .help = help_text, .min = least, .max = DV_PLAN_CALL_MEMBERS_MAX                                         \
-    }
-#define TEXT(option_name, value, a_kind, field, help_text)                                               \
-    {                                                                                                    \
-        .name = option_name, .argument = value, .kind = a_kind, .offset = offsetof(dv_plan_call, field), \
-        .help = help_text                                                                                \
-    }
-#define FLAG(option_name, field, help_text) \
-    { .name = option_name, .kind = DV_OPTION_FLAG, .offset = offsetof(dv_plan_call, field), .help = help_text }
+#define OPTION_VALUES dv_plan_call
 
 static const dv_option table[] = {
-    TEXT("path", "PATH", DV_OPTION_TEXT, path,
+    TEXT("path", "PATH", path,
          "a live pool, an absolute znode path such as /work_queues: its members, items and\n"
          "plan are those to begin with, and nothing is changed there"),
-    NUMBER("members", members, 1, "how many members there are before the change; required without --path"),
-    NUMBER("join", join, 0, "how many join (default: 0)"),
-    TEXT("leave", "WHO", DV_OPTION_TEXTS, leave,
-         "who leaves: with --path the identifier of a member, and the option can be repeated;\n"
-         "without --path how many, of those that there are before (default: 0)"),
-    TEXT("drain", "MEMBER", DV_OPTION_TEXTS, drains,
-         "a member that is drained, which is the weight 0; the option can be repeated"),
-    TEXT("weight", "WEIGHT", DV_OPTION_TEXTS, weights,
-         "MEMBER=W: the member has the weight W from then on, where others have 1000; the\n"
-         "option can be repeated; one that joins can be meant, too"),
-    TEXT("zone", "ZONE", DV_OPTION_TEXT, zone, "the zone of those that join; only with --path (default: none)"),
-    TEXT("tags", "TAGS", DV_OPTION_TEXT, tags,
-         "the tags of those that join, with commas between; only with --path (default: none)"),
-    NUMBER("cap", cap, 1, "the most items that one takes that joins; only with --path (default: no limit)"),
-    TEXT("items-from", "FILE", DV_OPTION_TEXT, items_from,
+    NUMBER("members", "N", members, 1, DV_PLAN_CALL_MEMBERS_MAX,
+           "how many members there are before the change; required without --path"),
+    NUMBER("join", "N", join, 0, DV_PLAN_CALL_MEMBERS_MAX, "how many join (default: 0)"),
+    TEXTS("leave", "WHO", leave,
+          "who leaves: with --path the identifier of a member, and the option can be repeated;\n"
+          "without --path how many, of those that there are before (default: 0)"),
+    TEXTS("drain", "MEMBER", drains, "a member that is drained, which is the weight 0; the option can be repeated"),
+    TEXTS("weight", "WEIGHT", weights,
+          "MEMBER=W: the member has the weight W from then on, where others have 1000; the\n"
+          "option can be repeated; one that joins can be meant, too"),
+    TEXT("zone", "ZONE", zone, "the zone of those that join; only with --path (default: none)"),
+    TEXT("tags", "TAGS", tags, "the tags of those that join, with commas between; only with --path (default: none)"),
+    NUMBER("cap", "N", cap, 1, DV_PLAN_CALL_MEMBERS_MAX,
+           "the most items that one takes that joins; only with --path (default: no limit)"),
+    TEXT("items-from", "FILE", items_from,
          "read the items from FILE (- is standard input), one a line; empty lines\n"
          "and lines that begin with # are skipped; only without --path"),
-    TEXT("item", "ITEM", DV_OPTION_TEXTS, items, "an item; repeat the option for each item; only without --path"),
-    TEXT("loads", "FILE", DV_OPTION_TEXT, loads_from,
+    TEXTS("item", "ITEM", items, "an item; repeat the option for each item; only without --path"),
+    TEXT("loads", "FILE", loads_from,
          "read loads of items from FILE (- is standard input), lines ITEM NUMBER, of any unit;\n"
          "items without a line have the mean; only without --path, as a live pool's plan has\n"
          "the loads that its members tell"),
-    {.name = "assign",
-     .argument = "HOW",
-     .kind = DV_OPTION_CHOICE,
-     .offset = offsetof(dv_plan_call, assign),
-     .help = "plan: as pools do whose members all follow plans (default); rendezvous: by\n"
-             "weights of names, a little more than must moves; round_robin: kazoo's way, most\n"
-             "moves; sticky: one deal of the plan, without its rounds",
-     .choices = assigns},
-    NUMBER("max-moves", max_moves, 0,
+    CHOICE("assign", "HOW", assign, assigns,
+           "plan: as pools do whose members all follow plans (default); rendezvous: by\n"
+           "weights of names, a little more than must moves; round_robin: kazoo's way, most\n"
+           "moves; sticky: one deal of the plan, without its rounds"),
+    NUMBER("max-moves", "N", max_moves, 0, DV_PLAN_CALL_MEMBERS_MAX,
            "the most items that move at a time, by a plan; only without --path, as a live\n"
            "pool's plan says it (default: 0, no limit)"),
-    {.name = "items-order",
-     .argument = "ORDER",
-     .kind = DV_OPTION_CHOICE,
-     .offset = offsetof(dv_plan_call, items_order),
-     .help = "in which order round_robin deals items out: bytes (default);\n"
-             "numeric, as kazoo deals integers out",
-     .choices = orders},
+    CHOICE("items-order", "ORDER", items_order, orders,
+           "in which order round_robin deals items out: bytes (default);\n"
+           "numeric, as kazoo deals integers out"),
     FLAG("verbose", verbose, "list each item that moves, too"),
     FLAG("json", json, "print one JSON object on one line"),
     DV_LOOK_OPTIONS_BUT_VERBOSE(dv_plan_call, look),

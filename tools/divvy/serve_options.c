@@ -8,45 +8,27 @@
 #include <string.h>
 
 #include "command.h"
+#include "option_rows.h"
 
 const char dv_serve_name[] = "serve";
 
+#define OPTION_VALUES dv_serve_options
+
 static const dv_option table[] = {
-    {.name = "path",
-     .argument = "PATH",
-     .kind = DV_OPTION_TEXTS,
-     .offset = offsetof(dv_serve_options, paths),
-     .help = "a pool, an absolute znode path such as /work_queues; repeat the option for each\n"
-             "pool"},
-    {.name = "below",
-     .argument = "PATH",
-     .kind = DV_OPTION_TEXTS,
-     .offset = offsetof(dv_serve_options, below),
-     .help = "all pools at PATH and below it, down to three levels; looked for every 10 s, and\n"
-             "64 in all at most; repeat the option for each path. This or --path is required"},
-    {.name = "listen",
-     .argument = "ADDRESS",
-     .kind = DV_OPTION_TEXT,
-     .offset = offsetof(dv_serve_options, listen),
-     .help = "where to serve, as 127.0.0.1:9741, [::1]:9741 or 9741; port 0 takes a free one\n"
-             "(default: 127.0.0.1:9741)"},
-    {.name = "public",
-     .kind = DV_OPTION_FLAG,
-     .offset = offsetof(dv_serve_options, public),
-     .help = "serve at an address that other machines reach, without a password and without\n"
-             "encryption; such an address is refused otherwise"},
-    {.name = "root",
-     .argument = "PATH",
-     .kind = DV_OPTION_TEXT,
-     .offset = offsetof(dv_serve_options, root),
-     .help = "where locks, semaphores and the registry stand (default: /divvy)"},
-    {.name = "interval",
-     .argument = "DURATION",
-     .kind = DV_OPTION_DURATION,
-     .offset = offsetof(dv_serve_options, interval_ms),
-     .help = "the pause between two looks (default: 1s)",
-     .min_ms = 100,
-     .max_ms = 3600 * 1000},
+    TEXTS("path", "PATH", paths,
+          "a pool, an absolute znode path such as /work_queues; repeat the option for each\n"
+          "pool"),
+    TEXTS("below", "PATH", below,
+          "all pools at PATH and below it, down to three levels; looked for every 10 s, and\n"
+          "64 in all at most; repeat the option for each path. This or --path is required"),
+    TEXT("listen", "ADDRESS", listen,
+         "where to serve, as 127.0.0.1:9741, [::1]:9741 or 9741; port 0 takes a free one\n"
+         "(default: 127.0.0.1:9741)"),
+    FLAG("public", public,
+         "serve at an address that other machines reach, without a password and without\n"
+         "encryption; such an address is refused otherwise"),
+    TEXT("root", "PATH", root, "where locks, semaphores and the registry stand (default: /divvy)"),
+    DURATION("interval", interval_ms, 100, 3600 * 1000, "the pause between two looks (default: 1s)"),
     DV_LOOK_OPTIONS(dv_serve_options, look),
     {.name = NULL},
 };

@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "format.h"
+#include "option_rows.h"
 #include "services_read.h"
 #include "table.h"
 #include "table_json.h"
@@ -28,20 +29,12 @@ typedef struct {
 static const char *const fields[] = {"role", "id", "health", "load", "age_ms", "ttl", "entry", "entry.", NULL};
 static const dv_format_kind formats[] = {{"services", fields}, {NULL, NULL}};
 
+#define OPTION_VALUES services_options
+
 static const dv_option table[] = {
-    {.name = "root",
-     .argument = "PATH",
-     .kind = DV_OPTION_TEXT,
-     .offset = offsetof(services_options, root),
-     .help = "the registry is PATH/services (default: /divvy)"},
-    {.name = "healthy",
-     .kind = DV_OPTION_FLAG,
-     .offset = offsetof(services_options, healthy),
-     .help = "leave out those that are not healthy"},
-    {.name = "json",
-     .kind = DV_OPTION_FLAG,
-     .offset = offsetof(services_options, json),
-     .help = "print one JSON object on one line"},
+    TEXT("root", "PATH", root, "the registry is PATH/services (default: /divvy)"),
+    FLAG("healthy", healthy, "leave out those that are not healthy"),
+    FLAG("json", json, "print one JSON object on one line"),
     DV_FORMAT_OPTION(services_options, format_text, "service", "{id}\\t{health}\\t{entry.port}"),
     DV_LOOK_OPTIONS(services_options, look),
     {.name = NULL},

@@ -81,10 +81,7 @@ static int take_role(void *context, size_t i, const dv_reply *reply) {
 static char *node_path(void *context, size_t i) {
     const survey *s = context;
     const dv_services_node *node = &s->services->nodes[i];
-    char *role = dv_path_join(s->root, node->role_node);
-    char *path = role ? dv_path_join(role, node->id_node) : NULL;
-    free(role);
-    return path;
+    return dv_look_deep_path(s->root, node->role_node, node->id_node);
 }
 
 static int take_node(void *context, size_t i, const dv_reply *reply) {

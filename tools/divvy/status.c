@@ -19,6 +19,7 @@
 #include "items_options.h"
 #include "log.h"
 #include "look.h"
+#include "option_rows.h"
 #include "status_print.h"
 #include "table_screen.h"
 
@@ -38,43 +39,23 @@ typedef struct {
     struct stat read_as; /* items_from, when it was read */
 } status_options;
 
+#define OPTION_VALUES status_options
+
 static const dv_option table[] = {
-    {.name = "path",
-     .argument = "PATH",
-     .kind = DV_OPTION_TEXT,
-     .offset = offsetof(status_options, path),
-     .help = "the pool, an absolute znode path such as /work_queues; required"},
-    {.name = "items-from",
-     .argument = "FILE",
-     .kind = DV_OPTION_TEXT,
-     .offset = offsetof(status_options, items_from),
-     .help = "the items that should exist, one a line (- is standard input): those that\n"
-             "nobody ever owned are shown too; with --watch, divvy reads FILE again when\n"
-             "it has changed"},
+    TEXT("path", "PATH", path, "the pool, an absolute znode path such as /work_queues; required"),
+    TEXT("items-from", "FILE", items_from,
+         "the items that should exist, one a line (- is standard input): those that\n"
+         "nobody ever owned are shown too; with --watch, divvy reads FILE again when\n"
+         "it has changed"),
     DV_ITEMS_OPTION_COMMAND(status_options, items_command),
     DV_ITEMS_OPTION_ZNODE(status_options, items_znode),
-    {.name = "item",
-     .argument = "ITEM",
-     .kind = DV_OPTION_TEXTS,
-     .offset = offsetof(status_options, items),
-     .help = "an item that should exist; repeat the option for each item"},
-    {.name = "json",
-     .kind = DV_OPTION_FLAG,
-     .offset = offsetof(status_options, json),
-     .help = "print one JSON object on one line"},
+    TEXTS("item", "ITEM", items, "an item that should exist; repeat the option for each item"),
+    FLAG("json", json, "print one JSON object on one line"),
     DV_FORMAT_OPTION(status_options, format_text, "item, or member", "{item}\\t{owner}"),
-    {.name = "watch",
-     .kind = DV_OPTION_FLAG,
-     .offset = offsetof(status_options, watch),
-     .help = "look again and again, and mark changes: + new, * changed, - gone; a terminal\n"
-             "shows them in place"},
-    {.name = "interval",
-     .argument = "DURATION",
-     .kind = DV_OPTION_DURATION,
-     .offset = offsetof(status_options, interval_ms),
-     .help = "the pause between two looks (default: 2s)",
-     .min_ms = 100,
-     .max_ms = 24 * 3600 * 1000},
+    FLAG("watch", watch,
+         "look again and again, and mark changes: + new, * changed, - gone; a terminal\n"
+         "shows them in place"),
+    DURATION("interval", interval_ms, 100, 24 * 3600 * 1000, "the pause between two looks (default: 2s)"),
     DV_WIDE_OPTION(status_options, wide),
     DV_LOOK_OPTIONS(status_options, look),
     {.name = NULL},

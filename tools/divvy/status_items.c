@@ -153,10 +153,9 @@ static int take_queue(void *context, size_t i, const dv_reply *reply) {
 }
 
 static char *head_path(void *context, size_t i) {
-    char *queue = queue_path(context, i);
-    char *path = queue ? dv_path_join(queue, open_item(context, i)->head) : NULL;
-    free(queue);
-    return path;
+    const survey *s = context;
+    const dv_status_item *item = open_item(s, i);
+    return dv_look_deep_path(s->locks, item->node, item->head);
 }
 
 static int take_head(void *context, size_t i, const dv_reply *reply) {
