@@ -24,9 +24,9 @@ struct Value {
 
 // One record, whose texts are its history's. Only one is altered at a time.
 struct Record {
-    enum { VALUES = 6 };
+    enum { VALUES = 8 };
     size_t line = 0;
-    std::string_view who, object, kind;
+    std::string_view ms, who, object, kind;
     Value values[VALUES] = {};
     size_t count = 0;
 
@@ -70,7 +70,7 @@ inline std::string_view take_word(std::string_view *rest, char end) {
 inline Record parse(std::string_view rest, size_t line) {
     Record r;
     r.line = line;
-    take_word(&rest, ' '); // the time
+    r.ms = take_word(&rest, ' ');
     r.who = take_word(&rest, ' ');
     r.object = take_word(&rest, ' ');
     r.kind = take_word(&rest, ' ');

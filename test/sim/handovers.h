@@ -2,6 +2,7 @@
 #ifndef SIM_HANDOVERS_H
 #define SIM_HANDOVERS_H
 
+#include "handover/note.h"
 #include "plans.h"
 
 /* The note of a member: the items are those of the history, whatever set it counts them by. */
@@ -67,6 +68,8 @@ void sim_handovers_free(struct sim_handovers *h);
 void sim_notes_transaction(sim_world *w, const divvy_testing_transaction *t);
 /* Returns the note of a party node that is or was there, or NULL. */
 const sim_note *sim_note_of_node(const sim_world *w, const char *node);
+/* Returns the set whose numbering that note of the session has, or NULL: nobody knows it now. */
+const dv_plan_set *sim_note_set(sim_world *w, const dv_note *note, int64_t session);
 /* T6: returns whether some note has ever given the item to such a place. */
 bool sim_given_to(const sim_world *w, size_t item, int32_t sequence, int64_t czxid);
 /* Returns whether some note has said so since then. */
@@ -84,5 +87,9 @@ void sim_handovers_note_faults(sim_world *w);
 void sim_handovers_check_call(sim_world *w);
 /* Time has gone on inside a call, and steps in it were not looked at. */
 void sim_handovers_check_anew(sim_world *w);
+
+/* ---- steps_items.c ---- */
+/* Records a note that was written, if records are wanted. `set` is NULL: nobody knows its items. */
+void sim_steps_note(const sim_world *w, const sim_note *n, const dv_note *note, const dv_plan_set *set);
 
 #endif

@@ -69,6 +69,7 @@ void sim_steps_begin(const sim_world *w) {
     if (!steps) return;
     memset(beliefs, 0, sizeof beliefs);
     memset(unsure, 0, sizeof unsure);
+    sim_steps_items_begin(steps);
     fprintf(steps, "0 0 * history seed=%llu\n", (unsigned long long)w->script->seed);
 }
 
@@ -110,6 +111,7 @@ void sim_steps_beliefs(const sim_world *w) {
     for (size_t i = 0; steps && i < w->script->slots; i++) {
         for (size_t k = 0; k < SIM_CLAIMS_MAX; k++) check_belief(w, &w->members[i], k, &beliefs[i][k]);
     }
+    if (steps) sim_steps_items_look(w);
 }
 
 /* ---- requests ---- */
@@ -329,6 +331,7 @@ void sim_steps_open(sim_member *m) {
     if (!steps) return;
     dv_mem_client *client = (dv_mem_client *)(uintptr_t)m->client->znode;
     world = m->world;
+    sim_steps_items_open(m);
     under = client->backend;
     client->backend.submit = submit;
     client->backend.multi = multi;
@@ -384,6 +387,7 @@ void sim_steps_transaction(sim_world *w, const divvy_testing_transaction *t) {
     const char *name = NULL;
     if (!steps) return;
     sim_steps_beliefs(w);
+    sim_steps_items_transaction(w, t);
     if (t->kind == DIVVY_TESTING_SESSION_END) {
         begin_record(w, t->session_id, "session-end");
         fputc('\n', steps);

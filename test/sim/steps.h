@@ -1,8 +1,8 @@
-/* Steps: records of what was sent, answered, committed and believed of locks and semaphores.
+/* Steps: records of what was sent, answered, committed and believed of locks, semaphores and items.
  * SPDX-License-Identifier: Apache-2.0
  *
  * A record is a line: `<ms> <who> <object> <kind> key=value ...`. `who` is a session. `object` is a lock, a semaphore's
- * pool or its queue, or * for all. test/replay holds them against the rules of a model. */
+ * pool or its queue, an item, n for a note, or * for all. test/replay holds them against the rules of a model. */
 #ifndef SIM_STEPS_H
 #define SIM_STEPS_H
 
@@ -20,5 +20,13 @@ void sim_steps_open(sim_member *m);
 void sim_steps_transaction(sim_world *w, const divvy_testing_transaction *t);
 /* Records the beliefs that have begun or ended. */
 void sim_steps_beliefs(const sim_world *w);
+
+/* ---- steps_items.c: what becomes of a pool's items ---- */
+/* Records go there from now on; a history begins. */
+void sim_steps_items_begin(FILE *file);
+void sim_steps_items_open(sim_member *m);
+void sim_steps_items_transaction(const sim_world *w, const divvy_testing_transaction *t);
+/* Records what members follow and own, where that has changed. */
+void sim_steps_items_look(const sim_world *w);
 
 #endif

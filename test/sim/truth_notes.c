@@ -81,8 +81,7 @@ static sim_note *standing_note(const sim_world *w, int64_t session) {
     return NULL;
 }
 
-/* Returns the set whose numbering the note has, or NULL: nobody knows it now. */
-static const dv_plan_set *set_of(sim_world *w, const dv_note *note, int64_t session) {
+const dv_plan_set *sim_note_set(sim_world *w, const dv_note *note, int64_t session) {
     const struct sim_plans_truth *t = w->plans_truth;
     const sim_member *m = sim_member_of_session(w, session);
     const struct dv_handover *h = m && m->partitioner ? m->partitioner->handover : NULL;
@@ -234,7 +233,7 @@ static void note_written(sim_world *w, const divvy_testing_transaction *t, const
     n->mzxid = t->zxid;
     n->set_hash = note.set_hash;
     if (t->kind == DIVVY_TESTING_SET) note_answer_due(w, n->session);
-    const dv_plan_set *set = set_of(w, &note, n->session);
+    const dv_plan_set *set = sim_note_set(w, &note, n->session);
     for (size_t i = 0; set && i < note.given_count; i++) {
         const dv_note_given *g = &note.given[i];
         check_given(w, n, &(sim_given){sim_item_of_name(set->names[g->item]), g->sequence, g->seen});
@@ -242,6 +241,7 @@ static void note_written(sim_world *w, const divvy_testing_transaction *t, const
     take_list(w, n, set, note.leaving, set ? note.leaving_count : 0, true);
     take_list(w, n, set, note.ready, set ? note.ready_count : 0, false);
     note_ready(w, n);
+    sim_steps_note(w, n, &note, set);
     dv_note_clear(&note);
 }
 

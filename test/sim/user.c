@@ -3,6 +3,7 @@
 
 #include "handovers.h"
 #include "operator.h"
+#include "steps.h"
 
 static size_t item_of_name(const sim_world *w, const char *name) {
     size_t item = 0;
@@ -76,6 +77,7 @@ static void release_now(sim_member *m) {
     sim_world *w = m->world;
     m->release_at = 0;
     uint64_t id = m->release_id;
+    sim_steps_items_look(w); /* what is revoked */
     for (size_t i = 0; i < w->script->items; i++) {
         if (m->items[i].knows_revoked || m->user.style == SIM_KAZOO_LOOP) end_work(m, i);
     }
