@@ -154,7 +154,7 @@ static void *callback_thread(void *context) {
     while (client->life < DV_CLIENT_STOPPING && !client->close_in_callback) {
         if (!dv_callback_run_one(client)) pthread_cond_wait(&client->callback_ready, &client->lock);
     }
-    bool close_here = client->close_in_callback && dv_client_claim_close(client);
+    bool close_here = dv_client_claim_close(client); /* Else another thread closes it. */
     dv_client_unlock(client);
     if (close_here) dv_client_shut_down(client);
     return NULL;

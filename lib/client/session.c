@@ -176,7 +176,6 @@ static void give_up(divvy_client *client, divvy_session_state state, int error, 
     end_session(client, state, error, reason, now);
     if (lives_on) {
         if (client->link_up) dv_tell_listeners(client, DV_SESSION_LINK, now);
-        dv_barrier_start(client);
         return;
     }
     bury_session(client, DIVVY_ELOST, now);
@@ -239,7 +238,6 @@ static void announce_connection(divvy_client *client, int64_t now) {
     assert(client->fate == DV_FATE_OPEN);
     set_state(client, DIVVY_CONNECTED);
     believe(client, now);
-    client->beat_under_way = false;
     beat(client, true);
     dv_timer_set(client, &client->beat_timer, now + dv_clock_heartbeat_ms(&client->clock));
     dv_tell_listeners(client, DV_SESSION_CONNECTED, now);
@@ -330,7 +328,6 @@ static void on_connected(divvy_client *client, const dv_session_news *news, int6
 /* The deadline stands as it did: only proof moves it. */
 static void on_suspended(divvy_client *client, int64_t now) {
     assert(!client->link_up);
-    client->link_up = false;
     if (client->state != DIVVY_CONNECTED) return;
     dv_timer_cancel(&client->beat_timer);
     set_state(client, DIVVY_SUSPENDED);

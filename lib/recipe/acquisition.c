@@ -214,7 +214,6 @@ void dv_ticket_yield(void *context, int64_t now) {
     (void)now;
     assert(a->ticket == ticket && !ticket->first && a->acquire);
     give_up(a);
-    a->missing_count = 0;
     dv_acquisition_proceed(a);
 }
 

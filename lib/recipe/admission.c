@@ -93,7 +93,7 @@ static int on_looked_at(void *owner, const char *path, const dv_reply *reply, in
     bool seen = reply->error == 0, hidden = reply->error == DIVVY_EACCES;
     bool is_lease = hidden || (seen && reply->stat->ephemeral_owner != 0);
     if (seen || hidden) dv_judged_note(&l->pool->judged, dv_path_last(path), is_lease);
-    return dv_session_over(reply->error) ? reply->error : 0;
+    return 0;
 }
 
 static void on_all_looked_at(void *owner, int error, int64_t now) {
@@ -181,7 +181,8 @@ static void decide(dv_lease *l, const dv_reply *list, int64_t now) {
 
 static void on_early_pool(void *context, const dv_reply *reply, int64_t now) {
     dv_lease *l = context;
-    if (!dv_node_replied(&l->node, reply->error, now) || !dv_lease_is(l, DV_LEASE_QUEUED)) return;
+    if (!dv_node_replied(&l->node, reply->error, now)) return;
+    assert(!l->first); /* The answer comes before those of the queue, which was asked later. */
     if (reply->error == 0) note_pool(l, reply, now);
     else if (!dv_outcome_unknown(reply->error)) dv_node_fail(&l->node, reply->error, now);
 }

@@ -294,7 +294,6 @@ int dv_contender_enter(dv_contender **out, divvy_client *client, const char *par
                                            .hear = hear,
                                            .failed = on_failed,
                                            .gone = on_gone};
-    *out = NULL;
     dv_contender *c = calloc(1, sizeof *c);
     if (!c) return DIVVY_ENOMEM;
     *c = (dv_contender){.kind = kind, .events = events, .owner = owner, .data = data};

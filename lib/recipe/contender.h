@@ -26,8 +26,8 @@ typedef struct {
     void (*outranked)(void *owner, int64_t now);
 } dv_contender_events;
 
-/* Enters the queue in `parent`, which should exist. `parent` and `data` live until gone(). Returns 0; or, with *out
- * NULL, DIVVY_ELIMIT (no room for the node), DIVVY_EBUSY (none for its watch until DV_SESSION_ROOM), DIVVY_ENOMEM. */
+/* Enters the queue in `parent`, which should exist. `parent` and `data` live until gone(). Returns 0; or
+ * DIVVY_ELIMIT (no room for the node), DIVVY_EBUSY (none for its watch until DV_SESSION_ROOM), DIVVY_ENOMEM. */
 int dv_contender_enter(dv_contender **out, divvy_client *client, const char *parent, const dv_queue_kind *kind,
                        const char *data, const dv_contender_events *events, void *owner);
 /* Returns whether it waits for the node of `other`, which may be leaving. Meant in waits(). */

@@ -101,7 +101,7 @@ static void on_lock_lost(divvy_lock *lock, void *user) {
     (void)lock;
     dv_client_lock(client);
     dv_object_hold(&e->object);
-    bool tell = e->told_elected && e->standing;
+    bool tell = e->told_elected;
     e->told_elected = false;
     dv_election_hear_requests(e);
     dv_client_unlock(client);

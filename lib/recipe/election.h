@@ -49,7 +49,7 @@ struct divvy_election {
     bool standing;     /* a candidate, until it resigns */
     bool in_queue;     /* an acquire of the lock is under way, or its end was not told yet */
     unsigned resigned; /* acquires before that one, whose end was not told yet: it is of no interest */
-    bool told_elected; /* and neither on_lost nor a resignation since */
+    bool told_elected; /* and neither on_lost nor a resignation since: it stands */
     int failure;       /* to be told */
     dv_callback failure_callback;
     bool telling_failure;

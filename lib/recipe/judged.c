@@ -18,19 +18,18 @@ static size_t find_place(const dv_judged *judged, const char *name, bool *found)
     return from;
 }
 
-bool dv_judged_note(dv_judged *judged, const char *name, bool is_lease) {
+void dv_judged_note(dv_judged *judged, const char *name, bool is_lease) {
     bool found;
     size_t at = find_place(judged, name, &found);
-    if (found) return true;
+    if (found) return;
     dv_verdict *grown = realloc(judged->verdicts, (judged->count + 1) * sizeof *grown);
-    if (!grown) return false;
+    if (!grown) return;
     judged->verdicts = grown;
     char *copy = strdup(name);
-    if (!copy) return false;
+    if (!copy) return;
     memmove(&grown[at + 1], &grown[at], (judged->count - at) * sizeof *grown);
     grown[at] = (dv_verdict){.name = copy, .is_lease = is_lease};
     judged->count++;
-    return true;
 }
 
 bool dv_judged_knows(const dv_judged *judged, const char *name) {

@@ -18,8 +18,8 @@ typedef struct {
     size_t count;
 } dv_judged;
 
-/* Remembers what was seen of a child. Returns false when there is no memory. */
-bool dv_judged_note(dv_judged *judged, const char *name, bool is_lease);
+/* Remembers what was seen of a child, if there is memory. */
+void dv_judged_note(dv_judged *judged, const char *name, bool is_lease);
 bool dv_judged_knows(const dv_judged *judged, const char *name);
 /* Fills `leases` with the names not seen to be none, and forgets those not in `names`. Returns how many there are. */
 size_t dv_judged_sift(dv_judged *judged, const char *const *names, size_t count, const char **leases);

@@ -295,7 +295,7 @@ static void start_hearing(divvy_election *e, int64_t token) {
 
 void dv_election_hear_requests(divvy_election *e) {
     int64_t token = atomic_load(&e->lock->acquisition.token);
-    bool hears = token && e->told_elected && e->config.on_step_down && !e->ending;
+    bool hears = token && e->config.on_step_down && !e->ending;
     if (!hears && e->hearing) {
         e->hearing->stopped = true;
         dv_patient_watch_stop(e->hearing->watch);

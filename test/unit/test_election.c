@@ -126,6 +126,21 @@ TEST(test_step_down) {
     close_all();
 }
 
+/* J5: a name that ends with the leader's token, and has nothing before that, is no request. */
+TEST(test_no_request) {
+    open_clients(1);
+    member *a = join(0, &(config_of){.data = "a"});
+    char name[TEXT_BYTES];
+    run(1000);
+    snprintf(name, sizeof name, ",down=%016llx", (unsigned long long)a->token);
+    put(name, "", 0, true);
+    put("x", "", 0, true);
+    run(1000);
+    assert_int_equal(a->asked, 0);
+    clear();
+    close_all();
+}
+
 /* Nobody can be asked where nobody leads, and not by two calls at a time; a timeout bounds the call. */
 TEST(test_nobody_to_ask) {
     open_clients(1);
@@ -173,6 +188,20 @@ TEST(test_preferred_waits) {
     assert_int_equal(p->elected, 1);
     assert_int_equal(b->elected, 0);
     assert_int_equal(count_nodes(",down="), 0);
+    close_all();
+}
+
+/* A preferred candidate that resigns takes its request back at once (J5). */
+TEST(test_preferred_resigns) {
+    open_clients(2);
+    member *a = join(0, &(config_of){.data = "a"}), *p = join(1, &(config_of){.data = "p", .preference = 1});
+    run(1000);
+    assert_int_equal(a->asked, 1);
+    assert_int_equal(count_nodes(",down="), 1);
+    assert_int_equal(divvy_election_resign(p->election), 0);
+    run(100);
+    assert_int_equal(count_nodes(",down="), 0);
+    assert_true(divvy_election_leads(a->election));
     close_all();
 }
 

@@ -6,6 +6,7 @@
 
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/fake_znode.h"
 #include "lib/test.h"
 
 enum { LINES_MAX = 400, LINE_BYTES = 1200, TIMEOUT_MS = 5000, MEMBERS = 2 };
@@ -106,7 +107,7 @@ TEST(test_order) {
     int ends = find(m, holds, "ends /lock", token);
     int deletes = find(m, ends, "ask-delete /lock/", "__lock__0000000000");
     find(m, deletes, "delete /lock/", "__lock__0000000000 answer=done");
-    find(m, find(m, 0, "ask-", ""), "ask-barrier /", "");
+    find(m, find(m, find(m, 0, "ask-", ""), "ask-barrier /", ""), "barrier /", " answer=done");
     assert_int_equal(m->session_lines, m->count);
 }
 
@@ -117,6 +118,11 @@ TEST(test_wait_and_loss) {
     assert_int_equal(divvy_lock_acquire(members[0].lock, TIMEOUT_MS), 0);
     assert_int_equal(divvy_lock_acquire_async(m->lock, -1, on_granted, m), 0);
     run(1000);
+    const char *names =
+        strstr(m->lines[find(m, 0, "children /lock answer=done names=", "__lock__0000000001")], "names=");
+    assert_non_null(strstr(names, "__lock__0000000000"));
+    assert_ptr_equal(strchr(names, ','), strrchr(names, ',')); /* one between two names */
+    assert_true(names[strlen("names=")] != ',' && strchr(names, ','));
     int watches = find(m, 0, "ask-get /lock/", "__lock__0000000000 watch=1");
     find(m, watches, "get /lock/", "__lock__0000000000 answer=done");
     assert_int_equal(divvy_lock_release(members[0].lock), 0);
@@ -144,6 +150,40 @@ TEST(test_long_list) {
     const char *line = m->lines[find(m, 0, "children /lock answer=done names=", "...")];
     assert_string_equal(line + strlen(line) - 3, "...");
     for (int i = 0; i < LOCKS; i++) divvy_lock_destroy(locks[i]);
+}
+
+static void on_any_log(int level, const char *message, void *user) {
+    (void)level, (void)message, (void)user;
+}
+
+static int submit_nothing(dv_znode *znode, const dv_op *op, dv_watch *w, dv_reply_fn done, void *context) {
+    (void)znode, (void)op, (void)w, (void)done, (void)context;
+    return DIVVY_ENOMEM;
+}
+
+static int multi_nothing(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
+    (void)znode, (void)ops, (void)count, (void)done, (void)context;
+    return DIVVY_ENOMEM;
+}
+
+/* A request for which there is no memory fails as it does without the option: nobody waits for its answer. */
+TEST(test_no_memory) {
+    dv_fake *fake = dv_fake_open(NULL);
+    divvy_client *client = dv_fake_client(fake);
+    dv_znode_backend scarce = *client->znode->backend;
+    const dv_op op = {.kind = DV_GET, .path = "/a"};
+    scarce.submit = submit_nothing;
+    scarce.multi = multi_nothing;
+    client->znode->backend = &scarce;
+    client->config.on_log = on_any_log;
+    client->config.log_steps = 1;
+    dv_client_lock(client);
+    assert_int_equal(dv_steps_begin(client), 0);
+    assert_int_equal(dv_znode_submit(client->znode, &op, NULL, NULL, NULL), DIVVY_ENOMEM);
+    assert_int_equal(dv_znode_multi(client->znode, &op, 1, NULL, NULL), DIVVY_ENOMEM);
+    dv_client_unlock(client);
+    dv_fake_session(fake, DIVVY_LOST);
+    dv_fake_close(fake);
 }
 
 /* Without the option there is no such line. */

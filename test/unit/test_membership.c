@@ -21,6 +21,12 @@ typedef struct {
 } owner;
 
 static owner o;
+static int gone_warnings;
+
+static void on_warning(divvy_client *client, int code, const char *message, void *user) {
+    (void)client, (void)message, (void)user;
+    gone_warnings += code == DIVVY_WARN_NODE_GONE;
+}
 
 static void on_joined(void *context, int64_t now) {
     (void)now;
@@ -69,7 +75,10 @@ static void answer_created(const char *path) {
 
 static int set_up(void **state) {
     (void)state;
-    fake = dv_fake_open(NULL);
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.on_warning = on_warning;
+    gone_warnings = 0;
+    fake = dv_fake_open(&config);
     tree = dv_tree_new(fake);
     dv_fake_session(fake, DIVVY_CONNECTED);
     return 0;
@@ -99,6 +108,7 @@ TEST_IN(test_join, set_up, tear_down) {
     assert_string_equal(dv_fake_pending(fake), "get! /y/party/#2-me");
     dv_fake_answer(fake, &(dv_reply){.data = "data", .stat = &(dv_stat){.czxid = 5}});
     assert_string_equal(dv_fake_pending(fake), "");
+    assert_int_equal(dv_fake_client(fake)->watched.used_bytes, 0); /* B6: its watch is none of those that count. */
     leave();
     assert_string_equal(dv_fake_pending(fake), "delete /y/party/#2-me");
     answer_error(0);
@@ -205,6 +215,7 @@ TEST_IN(test_kept, set_up, tear_down) {
         assert_string_not_equal(one, before);
         assert_string_equal(dv_path_last(one), dv_membership_name(o.membership));
         assert_int_equal(o.joined, 1 + round);
+        assert_int_equal(gone_warnings, round);
     }
     leave();
     dv_tree_serve_all(tree);

@@ -295,6 +295,7 @@ TEST(test_no_memory) {
         error = divvy_metrics_write(clients[0], receive, &to);
         scarce_after = -1;
         if (error == DIVVY_ENOMEM) assert_int_equal(to.calls, 0);
+        if (error == DIVVY_ENOMEM) assert_string_equal(divvy_client_error(clients[0]), divvy_strerror(error));
         failures++;
     }
     assert_int_equal(error, 0);

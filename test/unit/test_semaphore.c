@@ -95,7 +95,10 @@ TEST(test_waiting_calls) {
     user *a = make(0, 1), *b = make(1, 1);
     a->cancelled = b->cancelled = true;
     assert_int_equal(divvy_semaphore_release(a->semaphore), DIVVY_ENOTHELD);
+    divvy_holders *holders;
     assert_int_equal(divvy_semaphore_acquire(a->semaphore, -2), DIVVY_EINVAL);
+    assert_int_equal(divvy_semaphore_holders(a->semaphore, &holders, -2), DIVVY_EINVAL);
+    assert_int_equal(divvy_semaphore_contenders(a->semaphore, NULL, 0), DIVVY_EINVAL);
     assert_int_equal(divvy_semaphore_acquire(a->semaphore, 5000), 0);
     assert_int_equal(divvy_semaphore_acquire(a->semaphore, 5000), DIVVY_EALREADY);
     assert_false(ask(a, -1));

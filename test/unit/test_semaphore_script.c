@@ -127,4 +127,13 @@ TEST(test_pool_refused) {
     assert_int_equal(result, DIVVY_EACCES);
 }
 
+/* So does one whose leases cannot be listed. */
+TEST(test_list_refused) {
+    come_first(1, 0);
+    assert_pending(READ_BOTH);
+    answer_limit("2", 1);
+    dv_fake_answer(fake, &(dv_reply){.error = DIVVY_EACCES});
+    assert_int_equal(result, DIVVY_EACCES);
+}
+
 TEST_EACH(set_up, tear_down);
