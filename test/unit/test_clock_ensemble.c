@@ -1,5 +1,8 @@
 /* The session clock of a client on the in-memory ensemble: docs/protocol.md, C3 to C5. SPDX-License-Identifier:
  * Apache-2.0 */
+#include <limits.h>
+
+#include "divvy/lock.h"
 #include "test_ensemble.h"
 
 enum { TICK_MS = 2000 };
@@ -170,5 +173,30 @@ TEST(test_opened_later) {
     assert_int_equal(e->now - at, 3000);
     assert_int_equal(count_states(DIVVY_LOST), 1);
     divvy_client_close(client);
+    divvy_testing_ensemble_destroy(e);
+}
+
+static void on_done(divvy_lock *lock, int result, void *user) {
+    (void)lock;
+    *(int *)user = result;
+}
+
+/* A close in between ends an acquire that waits for the next session. */
+TEST(test_closed_before) {
+    dv_znode_backend refusing;
+    open_server(TICK_MS, 4000);
+    divvy_client *client = open_timed(4000);
+    divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
+    divvy_lock *lock;
+    int result = 1;
+    config.path = "/lock";
+    assert_int_equal(divvy_lock_create(&lock, client, &config), 0);
+    end_session(client, &refusing, INT_MAX);
+    assert_int_equal(divvy_lock_acquire_async(lock, -1, on_done, &result), 0);
+    divvy_testing_run(e, 1900);
+    assert_int_equal(result, 1);
+    divvy_client_close(client);
+    assert_int_equal(result, DIVVY_ECANCELED);
+    divvy_lock_destroy(lock);
     divvy_testing_ensemble_destroy(e);
 }
