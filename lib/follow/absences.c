@@ -43,7 +43,6 @@ static void on_timer(dv_timer *timer, int64_t now) {
     dv_follower *f = DV_CONTAINER(timer, dv_follower, absences.timer);
     for (size_t i = 0; i < f->absences.count; i++) f->absences.list[i].is_expired |= now >= f->absences.list[i].due;
     set_timer(f);
-    dv_follow_restart_rank(f);
     f->look(f, DV_LOOK_WRITES, now);
 }
 

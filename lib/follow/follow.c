@@ -153,7 +153,6 @@ bool dv_follow_settled(dv_follower *f, const dv_follow_party *party, int64_t now
     }
     dv_follow_forget_first(f);
     forget_other_ensemble(f, now);
-    dv_follow_forget_verdict(f);
     dv_follow_allow_attempts(f);
     dv_follow_forget_failures(f);
     if (!f->party.in_force) { /* Somebody deleted our node: it is made again, and the party settles again. */

@@ -29,18 +29,14 @@ static void take_named(dv_plan_json *j, dv_plan_named *who) {
     if (who->named > who->count) dv_plan_json_fail(j, "names more members than it counts");
 }
 
-/* A later release may have reasons that this one does not know. */
+/* `reason` is all zeros. A later release may have reasons that this one does not know. */
 static void take_reason(dv_plan_json *j, char *reason) {
     size_t bytes;
     const char *text = dv_plan_json_plain(j, DV_PLAN_REASON_BYTES_MAX, &bytes);
     bool good = bytes > 0;
     for (size_t i = 0; i < bytes; i++) good = good && text[i] >= 'a' && text[i] <= 'z';
-    if (!good) {
-        dv_plan_json_fail(j, "has something else where a reason should be");
-        return;
-    }
-    memcpy(reason, text, bytes);
-    reason[bytes] = '\0';
+    if (good) memcpy(reason, text, bytes);
+    else dv_plan_json_fail(j, "has something else where a reason should be");
 }
 
 static void take_told(dv_plan_json *j, char told[DV_PLAN_TOLD_BYTES]) {

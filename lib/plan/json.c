@@ -267,7 +267,7 @@ static bool field_follows(dv_plan_json *j, dv_plan_json_fields *fields) {
         j->at++;
         return true;
     }
-    if (!take(j, '}', "has no comma and no end after a value")) return false;
+    take(j, '}', "has no comma and no end after a value");
     uint32_t all = (uint32_t)((UINT64_C(1) << fields->count) - 1);
     if ((fields->seen | fields->optional) != all) dv_plan_json_fail(j, "lacks a key");
     return false;

@@ -108,10 +108,7 @@ static void take_part(dv_plan_json *j, dv_plan_part *part) {
 
 static void take_deltas(dv_plan_json *j, dv_plan_root *root) {
     for (bool begun = false; dv_plan_json_element(j, &begun);) {
-        if (root->delta_count == DV_PLAN_DELTAS_MAX) {
-            dv_plan_json_fail(j, "has too many deltas");
-            return;
-        }
+        if (root->delta_count == DV_PLAN_DELTAS_MAX) dv_plan_json_fail(j, "has too many deltas");
         void *deltas = dv_plan_with_room(j, root->deltas, root->delta_count, sizeof *root->deltas);
         if (deltas == NULL) return;
         root->deltas = deltas;

@@ -160,14 +160,14 @@ static int list_moved(const dv_plan_table *t, dv_plan *plan) {
 /* Gives items new owners where it must; while the plan lists moved items, only those that have none. */
 static int deal_out(deal *d) {
     dv_plan *plan = d->plan;
-    size_t taking_part = 0, absent = 0;
+    bool any_takes_part = false, any_is_absent = false;
     for (size_t m = 0; m < plan->member_count; m++) {
-        taking_part += dv_step_takes_part(&plan->members[m], false);
-        absent += plan->members[m].absent != 0;
+        any_takes_part |= dv_step_takes_part(&plan->members[m], false);
+        any_is_absent |= plan->members[m].absent != 0;
     }
-    if (taking_part == 0) return 0; /* what has no owner waits */
+    if (!any_takes_part) return 0; /* what has no owner waits */
     d->max_moves = moves_allowed(d, d->begins);
-    if (absent > 0) {
+    if (any_is_absent) {
         bool balanced;
         int error = balanced_with_absent(d, &balanced);
         if (error != 0 || balanced) return error;

@@ -1,6 +1,7 @@
 /* Tests of follow/follow.h without a partitioner: its host is the test. SPDX-License-Identifier: Apache-2.0 */
 #include "divvy/partitioner.h"
 #include "follow/follow.h"
+#include "lib/scarce.h"
 #include "plan_writers.h"
 
 #define STATIC_DATA "{\"static\":true,\"weight\":1000,\"zone\":\"\",\"rejoin_delay_ms\":30000}"
@@ -112,7 +113,7 @@ static int64_t handed_over_ms(void *owner, int64_t mzxid) {
 
 /* ---- what the test does ---- */
 
-static void begin(member_host *h, const user *u, const char *node, const char *identifier, bool is_static) {
+static dv_follower *make(member_host *h, const user *u, const char *identifier, bool is_static) {
     static const dv_follow_events events = {on_target, on_no_plan, on_other_plan, on_left,  on_member_again,
                                             on_ghost,  on_warning, on_failure,    on_begun, on_ended};
     static const dv_follow_questions questions = {knows_all_members, shows, is_never_used, handed_over_ms};
@@ -127,10 +128,14 @@ static void begin(member_host *h, const user *u, const char *node, const char *i
                                      .settle_max_ms = 1000,
                                      .is_static = is_static,
                                      .hands_over = true};
+    return dv_follow_new(&config, &events, &questions, h);
+}
+
+static void begin(member_host *h, const user *u, const char *node, const char *identifier, bool is_static) {
     *h = (member_host){.client = u->client, .pzxid = stat_of(PARTY).pzxid};
     snprintf(h->node, sizeof h->node, "%s", node);
     dv_client_lock(h->client);
-    h->f = dv_follow_new(&config, &events, &questions, h);
+    h->f = make(h, u, identifier, is_static);
     assert_non_null(h->f);
     dv_follow_start(h->f, dv_client_now(h->client));
     dv_client_unlock(h->client);
@@ -151,13 +156,23 @@ static bool give_party(member_host *h, bool all_follow_plans) {
     return decides;
 }
 
+/* It is at rest once all has ended that it has begun, and hears nothing more of the plan. */
 static void end(member_host *h) {
     dv_client_lock(h->client);
     dv_follow_stop(h->f);
+    size_t targets = h->targets, no_plans = h->no_plans;
+    dv_follow_stop(h->f);
+    dv_follow_connected(h->f, dv_client_now(h->client));
     dv_client_unlock(h->client);
-    STEP_UNTIL(h->under_way == 0);
+    for (bool is_over = false; !is_over; is_over = h->under_way == 0) {
+        if (h->under_way > 0) step_once();
+        dv_client_lock(h->client);
+        assert_int_equal(dv_follow_at_rest(h->f), h->under_way == 0);
+        dv_client_unlock(h->client);
+    }
+    assert_int_equal(h->targets, targets);
+    assert_int_equal(h->no_plans, no_plans);
     dv_client_lock(h->client);
-    assert_true(dv_follow_at_rest(h->f));
     dv_follow_free(h->f);
     dv_client_unlock(h->client);
 }
@@ -240,6 +255,19 @@ TEST(test_first_plan) {
     WITH_LOCK(assert_true(dv_follow_is_first_of(h.f, users[1].set)));
     assert_true(is_there(ROOT));
     end(&h);
+    close_pool();
+}
+
+/* One that is stopped while it writes the first plan writes nothing more. */
+TEST(test_stop_while_writing) {
+    member_host h;
+    open_pool(4, 1);
+    begin(&h, &users[1], member(0), "m0", false);
+    assert_true(give_party(&h, true));
+    STEP_UNTIL(h.under_way == 2); /* the reader, and the writer that has begun */
+    assert_false(is_there(ROOT));
+    end(&h);
+    assert_false(is_there(ROOT));
     close_pool();
 }
 
@@ -390,6 +418,23 @@ TEST(test_set) {
 }
 
 /* ---- failures ---- */
+
+/* Whatever allocation fails, no follower is made. */
+TEST(test_scarce_new) {
+    member_host h;
+    int failures = 0;
+    open_pool(4, 1);
+    for (bool failed = true; failed; failures++) {
+        scarce_after = failures;
+        h.f = make(&h, &users[1], "m0", false);
+        failed = scarce_after < 0;
+        scarce_after = -1;
+        assert_true(failed == !h.f);
+    }
+    assert_true(failures > 3);
+    dv_follow_free(h.f);
+    close_pool();
+}
 
 /* A plan that may not be read ends the member, with the path that it concerns. */
 TEST(test_denied) {

@@ -127,6 +127,15 @@ TEST(test_more_fields) {
     dv_load_report_clear(&read);
 }
 
+/* A report of a later release is called so. */
+TEST(test_later_release) {
+    dv_load_report read;
+    dv_plan_fault fault;
+    static const char text[] = "{\"v\":2,\"classes\":[]}";
+    assert_int_equal(dv_load_report_parse(&read, text, sizeof text - 1, &fault), DIVVY_EPROTO);
+    assert_string_equal(fault.why, "is of a later release");
+}
+
 /* What is no report is refused, without a trace. */
 TEST(test_broken) {
     static const char *const classes[] = {

@@ -266,6 +266,72 @@ TEST(test_heavy) {
     pool_close(&l);
 }
 
+/* A reader knows by the plan of an item that nobody reports any longer: the next reader tells of it, too. */
+TEST(test_heavy_by_plan) {
+    pool l;
+    open_members(&l, NULL, MEMBERS);
+    owners o = look(&l);
+    int heavy = 0;
+    while (o.owners[heavy] != 0) heavy++;
+    truth[heavy] = 60;
+    run_telling(&l, 4 * MINUTE_MS);
+    assert_int_equal(l.members[0].warnings[DIVVY_WARN_HEAVY], 1);
+    crash(&l, 0);
+    settle(&l);
+    for (int told = 0; told < 4 * MINUTE_MS / TELL_MS; told++) {
+        for (size_t n = 1; n < MEMBERS; n++) {
+            divvy_partition *share = divvy_partitioner_partition(l.members[n].partitioner);
+            for (size_t k = 0; k < divvy_partition_count(share); k++) {
+                const char *item = divvy_partition_item(share, k);
+                if (item_number(item) != heavy) divvy_partitioner_set_load(l.members[n].partitioner, item, 1);
+            }
+            divvy_partition_unref(share);
+        }
+        divvy_testing_run(l.ensemble, TELL_MS);
+    }
+    assert_int_equal(l.members[1].warnings[DIVVY_WARN_HEAVY], 1);
+    owners_free(&o);
+    pool_close(&l);
+}
+
+/* A report that cannot be read is passed over, with a warning that names its member. The others count. */
+TEST(test_broken_report) {
+    pool l;
+    open_members(&l, NULL, MEMBERS);
+    run_telling(&l, MINUTE_MS);
+    char path[200], node[200];
+    assert_in_range(divvy_partitioner_node(l.members[2].partitioner, node, sizeof node), 1, sizeof node - 1);
+    snprintf(path, sizeof path, "/pool/loads%.150s", strrchr(node, '/'));
+    assert_int_equal(divvy_testing_put(l.ensemble, path, "{}", 2, DIVVY_TESTING_PERSISTENT), 0);
+    burden_first(&l, 5);
+    run_telling(&l, 8 * MINUTE_MS);
+    settle(&l);
+    assert_int_equal(l.members[0].warnings[DIVVY_WARN_LOAD_UNIT], 1);
+    assert_non_null(strstr(l.members[0].warned, "member-2"));
+    assert_true(worst(&l, MEMBERS) < 1.3);
+    pool_close(&l);
+}
+
+/* Two members begin at the same time, each with a unit of its own. The first one's becomes the pool's, by one plan. */
+TEST(test_two_units_at_once) {
+    pool l;
+    be_even();
+    pool_open(&l, ITEMS);
+    for (size_t n = 0; n < 2; n++) {
+        divvy_partitioner_config config = base_config(&l);
+        config.load_unit = n == 0 ? "cores" : "req/s";
+        add(&l, n, &config);
+    }
+    settle(&l);
+    unsigned plans = l.plan_writes;
+    tell(&l);
+    divvy_testing_run(l.ensemble, 5000);
+    assert_int_equal(l.plan_writes, plans + 1);
+    assert_int_equal(l.members[0].warnings[DIVVY_WARN_LOAD_UNIT], 0);
+    assert_int_equal(l.members[1].warnings[DIVVY_WARN_LOAD_UNIT], 1);
+    pool_close(&l);
+}
+
 /* A member that begins to tell loads while a round goes on is heard when that is over. */
 TEST(test_begins_in_a_round) {
     pool l;

@@ -245,3 +245,18 @@ TEST(test_differs) {
     dv_plan_set_unref(other);
     world_end(&w);
 }
+
+/* D17: a plan whose party is not older than its node comes from another ensemble. There the request counts from now. */
+TEST(test_asked_in_another_ensemble) {
+    dv_plan_node nodes[NODES_MAX];
+    begin(2);
+    dv_plan_set_unref(ask_for(20));
+    join_dynamic(&w);
+    const dv_plan_party party = party_of(&w, nodes, false);
+    assert_true(party.pzxid > w.plan->header.asked);
+    w.plan->mzxid = w.plan->header.pzxid + 1;
+    assert_int_equal(dv_plan_asked_at(w.plan, &party), w.plan->header.asked);
+    w.plan->mzxid = w.plan->header.pzxid;
+    assert_int_equal(dv_plan_asked_at(w.plan, &party), party.pzxid);
+    world_end(&w);
+}

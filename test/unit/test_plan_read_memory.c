@@ -1,6 +1,7 @@
 /* Tests of plan/reader.h when an allocation fails: it is built in here, on an allocator that fails as told.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "plan_nodes.h"
+#include "recipe/fetch.h"
 
 /* The number of the next allocation that fails, from 1 on; 0: none. */
 static size_t fails_at, failed;
@@ -35,6 +36,11 @@ static int failing_exists(dv_znode *znode, const char *path, dv_watch *watch, dv
     return failing_submit(znode, &(dv_op){.kind = DV_EXISTS, .path = path}, watch, done, context);
 }
 
+static int failing_fetch(dv_fetch **out, divvy_client *client, const dv_fetch_kind *kind, const char *directory,
+                         const char *const *names, size_t count, void *context) {
+    return fails() ? DIVVY_ENOMEM : dv_fetch_start(out, client, kind, directory, names, count, context);
+}
+
 static dv_plan *failing_copy(const dv_plan *plan) {
     return fails() ? NULL : dv_plan_copy(plan);
 }
@@ -56,6 +62,7 @@ static int failing_complete(dv_plan *plan, dv_plan_root *root, dv_plan_fault *fa
 #define malloc failing_malloc
 #define calloc failing_calloc
 #define realloc failing_realloc
+#define dv_fetch_start failing_fetch
 #define dv_znode_get failing_get
 #define dv_znode_exists failing_exists
 #define dv_plan_copy failing_copy
@@ -67,6 +74,7 @@ static int failing_complete(dv_plan *plan, dv_plan_root *root, dv_plan_fault *fa
 #undef calloc
 #undef realloc
 #undef dv_plan_copy
+#undef dv_fetch_start
 
 static const dv_plan_reader_events plain_events = {on_changed, on_failed, on_gone};
 

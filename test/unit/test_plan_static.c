@@ -67,6 +67,55 @@ TEST(test_absence_ends) {
     pool_close(&l);
 }
 
+/* Lets time go on until so many plans were written. Returns when that was. */
+static int64_t wait_for_plan(pool *l, unsigned plan_writes) {
+    for (int ms = 0; ms < 60000 && l->plan_writes < plan_writes; ms++) divvy_testing_run(l->ensemble, 1);
+    assert_int_equal(l->plan_writes, plan_writes);
+    return divvy_testing_now_ms(l->ensemble);
+}
+
+/* D13, D37: each member counts the delay of an absence from the plan that tells of it. The first of the row does not
+ * write when it is over, as its process has stopped; so the second one does, in its turn, 100 ms later. */
+TEST(test_second_ends_absence) {
+    pool l;
+    add_statics(&l, 3);
+    unsigned writes = l.plan_writes;
+    crash(&l, 2);
+    int64_t since = wait_for_plan(&l, writes + 1);
+    divvy_testing_run(l.ensemble, DELAY_MS - 1000);
+    assert_int_equal(divvy_testing_pause_client(l.ensemble, l.members[0].client, true), 0);
+    assert_in_range(wait_for_plan(&l, writes + 2) - since - DELAY_MS, 95, 150);
+    assert_int_equal(divvy_testing_pause_client(l.ensemble, l.members[0].client, false), 0);
+    settle(&l);
+    pool_close(&l);
+}
+
+/* Two absences that end one after the other, while there is no connection, end by one plan. */
+TEST(test_absences_end_while_cut_off) {
+    enum { LONGER_MS = 3000 };
+    pool l;
+    add_statics(&l, 2);
+    divvy_partitioner_config config;
+    member_config(&l, &config);
+    config.static_membership = 1;
+    config.rejoin_delay_ms = DELAY_MS + LONGER_MS;
+    add(&l, 2, &config);
+    settle(&l);
+    unsigned writes = l.plan_writes;
+    crash(&l, 1);
+    wait_for_plan(&l, writes + 1);
+    crash(&l, 2);
+    wait_for_plan(&l, writes + 2);
+    divvy_testing_run(l.ensemble, DELAY_MS - 1000);
+    assert_int_equal(divvy_testing_link_client(l.ensemble, l.members[0].client, DIVVY_TESTING_LINK_DOWN), 0);
+    divvy_testing_run(l.ensemble, LONGER_MS + 2000);
+    assert_int_equal(divvy_testing_link_client(l.ensemble, l.members[0].client, DIVVY_TESTING_LINK_UP), 0);
+    wait_for_plan(&l, writes + 3);
+    settle(&l);
+    assert_int_equal(l.plan_writes, writes + 3);
+    pool_close(&l);
+}
+
 /* The rest is balanced among those who are there while one is away, and it gets no more than it had. */
 TEST(test_join_while_absent) {
     pool l;

@@ -74,8 +74,7 @@ TEST(test_reading_refused) {
     expect_end(DV_PLAN_UNSETTLED, 0);
 }
 
-/* D37: another party settles while the members of the one before are read. That is no failure to tell a user of.
- */
+/* D37: another party settles while the members of the one before are read. No user hears of that. */
 TEST(test_settles_while_reading) {
     static const char *const names[] = {"00000000007000000000071,a=2-m"};
     begin();

@@ -142,6 +142,28 @@ TEST_IN(test_settles_meanwhile, set_up, tear_down) {
     answer_set(0, 41);
 }
 
+/* One that is no lookout any longer, while it reads, still tells the step from the party that it had written. */
+TEST_IN(test_no_longer_lookout, set_up, tear_down) {
+    write_first('b', "bcde");
+    becomes("bcdf", 30, 20);
+    assert_pending("get " PARTY);
+    dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ENOMEM});
+    assert_true(dv_fake_fire(fake, PARTY, DV_WATCH_CHILDREN, true));
+    while (told.settled < 3) {
+        if (!dv_fake_oldest(fake)) dv_fake_advance(fake, 1);
+        else if (dv_fake_oldest(fake)->ops[0].kind == DV_GET) dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ENOMEM});
+        else if (dv_fake_oldest(fake)->ops[0].kind == DV_EXISTS) answer_exists(5, 40, 20);
+        else answer_list("abcdf", 40, 20);
+    }
+    assert_pending("get! " PARTY);
+    dv_fake_advance(fake, 1000);
+    assert_pending("get! " PARTY ", get " PARTY);
+    answer_roll(NULL, 0, "bcde", 10, 0, 40, 20);
+    answer_roll(NULL, 0, "bcde", 10, 0, 40, 20);
+    assert_written(40, 1, 10);
+    answer_set(0, 41);
+}
+
 /* One that does not know the party of the roll leaves the first turn to others, for 300 ms. */
 TEST_IN(test_roll_stranger, set_up, tear_down) {
     settle_first('a', "abcd");
