@@ -79,8 +79,7 @@ static bool print_bucket(const bucket_options *o, const char *key, size_t bytes)
 /* Returns the exit code of an output that takes no more. A reader that has seen enough, as head(1), is no failure. */
 static int output_ended(int error) {
     if (error == EPIPE) return DV_EXIT_DONE;
-    dv_command_say("cannot write to standard output: %s", strerror(error));
-    return DV_EXIT_FAILED;
+    return dv_command_failed("cannot write to standard output: %s", strerror(error));
 }
 
 /* Prints the bucket of each line. Returns the exit code. */
@@ -96,8 +95,7 @@ static int print_lines(const bucket_options *o, FILE *file, const char *shown) {
     free(line);
     if (!printed) return output_ended(error);
     if (feof(file)) return dv_command_printed();
-    dv_command_say("%s: cannot be read: %s", shown, strerror(error));
-    return DV_EXIT_FAILED;
+    return dv_command_failed("%s: cannot be read: %s", shown, strerror(error));
 }
 
 static int print_file(const bucket_options *o) {

@@ -64,16 +64,22 @@ int dv_command_misused(const char *command, const char *format, ...) {
     return DV_EXIT_USAGE;
 }
 
-int dv_command_out_of_memory(void) {
-    dv_command_say("out of memory");
+int dv_command_failed(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    say(DIVVY_LOG_ERROR, "", format, arguments);
+    va_end(arguments);
     return DV_EXIT_FAILED;
+}
+
+int dv_command_out_of_memory(void) {
+    return dv_command_failed("out of memory");
 }
 
 int dv_command_printed(void) {
     /* A reader that has seen enough, as in `divvy help | head`, is no failure. */
     if (fflush(stdout) == 0 || errno == EPIPE) return DV_EXIT_DONE;
-    dv_command_say("cannot write to standard output: %s", strerror(errno));
-    return DV_EXIT_FAILED;
+    return dv_command_failed("cannot write to standard output: %s", strerror(errno));
 }
 
 int dv_command_print(char *text) {

@@ -75,6 +75,9 @@ void dv_command_log(int level, const char *message);
 /* The same for wrong usage, with a hint to the help of `command` (NULL: of divvy). Returns DV_EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) int dv_command_misused(const char *command, const char *format, ...);
 
+/* The same for what fails for good. Returns DV_EXIT_FAILED. */
+__attribute__((format(printf, 1, 2))) int dv_command_failed(const char *format, ...);
+
 /* Tells that an allocation has failed. Returns DV_EXIT_FAILED. */
 int dv_command_out_of_memory(void);
 

@@ -103,10 +103,9 @@ static int wait_for_own(dv_drain *d) {
     const dv_errand_result *r = &d->errand->result;
     const dv_ask again = {.kind = DV_ASK_WEIGHT, .name = r->key, .weight = weight_of(d->options)};
     const dv_plan_member *m = dv_plan_find(r->after, r->is_static, r->key);
-    if (m && m->absent) {
-        dv_command_say("%s is absent, so there is nothing to wait for: it has items again when it is back", d->member);
-        return DV_EXIT_FAILED;
-    }
+    if (m && m->absent)
+        return dv_command_failed("%s is absent, so there is nothing to wait for: it has items again when it is back",
+                                 d->member);
     int error = dv_operator_wait_init(&d->own, d->look, d->options);
     if (!error) error = dv_operator_wait_note(&d->own, d->errand);
     return error ? dv_command_out_of_memory() : dv_operator_wait_run(&d->own, &again);
@@ -144,9 +143,8 @@ static int give_back(dv_drain *d) {
     int code = weight > 0 ? ask_weight(d, &errand, d->key, weight) : 0;
     dv_asking_drop(errand, d->look);
     if (code) return code;
-    dv_command_say("%s keeps its %zu items: no member is left that weighs more than 0%s", d->member, load(d),
-                   weight > 0 ? "; its weight is what it was" : "");
-    return DV_EXIT_FAILED;
+    return dv_command_failed("%s keeps its %zu items: no member is left that weighs more than 0%s", d->member, load(d),
+                             weight > 0 ? "; its weight is what it was" : "");
 }
 
 /* The first line told how many items the first round left. */

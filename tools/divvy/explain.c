@@ -166,10 +166,7 @@ static char *print_format(const dv_format *format, const dv_explanation *e) {
 
 static int tell(const explain_options *o, const dv_explanation *e) {
     char why[DV_EXPLAIN_BYTES];
-    if (dv_explain_refuses(e, o->item, why)) {
-        dv_command_say("%s", why);
-        return DV_EXIT_FAILED;
-    }
+    if (dv_explain_refuses(e, o->item, why)) return dv_command_failed("%s", why);
     return dv_command_print(o->json     ? print_json(e)
                             : o->format ? print_format(o->format, e)
                                         : print_page(e, dv_columns_of_output(o->wide)));

@@ -238,10 +238,7 @@ static char *print(const history_options *o, const dv_pool_history *h) {
 
 static int tell(const history_options *o, const dv_pool_history *h) {
     char why[DV_HISTORY_BYTES];
-    if (dv_history_refuses(h, why)) {
-        dv_command_say("%s", why);
-        return DV_EXIT_FAILED;
-    }
+    if (dv_history_refuses(h, why)) return dv_command_failed("%s", why);
     if (h->unreadable)
         dv_command_say("the history beside the plan of %s cannot be read; the next change puts another in its place",
                        o->path);

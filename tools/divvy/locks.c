@@ -64,10 +64,8 @@ static int parse(locks_options *o, int argc, char **argv) {
 static int show(const locks_options *o, const dv_locks *locks) {
     bool found = !o->name;
     for (size_t i = 0; i < locks->entry_count; i++) found = found || locks->entries[i].there;
-    if (!found) {
-        dv_command_say("there is neither a lock nor a semaphore \"%.200s\" below %s", o->name, o->root);
-        return DV_EXIT_FAILED;
-    }
+    if (!found)
+        return dv_command_failed("there is neither a lock nor a semaphore \"%.200s\" below %s", o->name, o->root);
     return dv_command_print(o->json     ? dv_locks_json(locks)
                             : o->format ? dv_locks_format(locks, o->format)
                                         : dv_locks_print(locks));

@@ -73,10 +73,7 @@ int main(int argc, char **argv) {
     bool output_open = dv_output_prepare();
     if (dv_log_open() != 0) return DV_EXIT_USAGE;
     const dv_command *command = argc < 2 ? NULL : find(argv[1]);
-    if (!output_open && !(command && command->needs_no_output)) {
-        dv_command_say("standard output is closed");
-        return DV_EXIT_FAILED;
-    }
+    if (!output_open && !(command && command->needs_no_output)) return dv_command_failed("standard output is closed");
     if (argc < 2) {
         print_overview(stderr);
         return DV_EXIT_USAGE;

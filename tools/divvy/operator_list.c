@@ -125,11 +125,9 @@ static int read_plan(dv_look *look, void *plan) {
 
 static int print(const char *command, bool needs, const dv_operator_options *o, const dv_plan_memory *memory) {
     const dv_plan *plan = memory->plan;
-    if (memory->standing != DV_PLAN_GOOD || !plan || plan->header.generation == 0) {
-        dv_command_say("no plan of %s can be read; is the path right? divvy doctor --path %s says more", o->path,
-                       o->path);
-        return DV_EXIT_FAILED;
-    }
+    if (memory->standing != DV_PLAN_GOOD || !plan || plan->header.generation == 0)
+        return dv_command_failed("no plan of %s can be read; is the path right? divvy doctor --path %s says more",
+                                 o->path, o->path);
     if (!plan->header.is_balanced && plan->wishes && plan->wishes->count > 0)
         dv_command_say("warning: a member of an earlier release is in the pool: until it has left, what operators set "
                        "is not in force");

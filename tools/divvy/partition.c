@@ -246,8 +246,7 @@ static int open_signals(process *all) {
     all->signal_fd = all->output.stop_fd = dv_dispositions_receive(&ends);
     all->hangup_fd = all->signal_fd >= 0 ? dv_dispositions_receive(&hangups) : -1;
     if (all->hangup_fd >= 0) return 0;
-    dv_command_say("cannot receive signals: %s", strerror(errno));
-    return DV_EXIT_FAILED;
+    return dv_command_failed("cannot receive signals: %s", strerror(errno));
 }
 
 /* Waits for the first list of what is followed. Returns 0, with no list once we are asked to end, or the exit code. */
@@ -273,8 +272,7 @@ static int prepare_command(process *all) {
     for (size_t i = 0; i < all->count && !error; i++)
         error = dv_partition_member_prepare(&all->members[i], all->program);
     if (!error) return 0;
-    dv_command_say("cannot prepare to run commands: %s", strerror(errno));
-    return DV_EXIT_FAILED;
+    return dv_command_failed("cannot prepare to run commands: %s", strerror(errno));
 }
 
 /* Where the lines go: commands have standard output for themselves, unless it is asked for. Returns the exit code. */

@@ -168,8 +168,7 @@ static int tell_error(const dv_plan_call *o, int error) {
     if (error == DIVVY_EINVAL && o->items_order == DIVVY_ORDER_NUMERIC)
         why = "--items-order numeric: not all items are decimal numbers";
     if (error == DIVVY_ELIMIT) why = "there would be more members than a plan can have, which is 10000";
-    dv_command_say("%s", why);
-    return DV_EXIT_FAILED;
+    return dv_command_failed("%s", why);
 }
 
 int dv_plan_model(const dv_plan_call *o, dv_forecast *f) {

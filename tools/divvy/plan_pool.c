@@ -1,5 +1,4 @@
 /* divvy plan: a live pool, by the plan that its members follow. SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,26 +23,12 @@ struct dv_plan_pool {
     dv_plan *before; /* what the plan leads to without the change */
 };
 
-__attribute__((format(printf, 1, 2))) static int give_up(const char *format, ...) {
-    char message[2048];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
-    dv_command_say("%s", message);
-    return DV_EXIT_FAILED;
-}
-
-static int out_of_memory(void) {
-    return give_up("out of memory");
-}
-
 /* ---- what is there ---- */
 
 static int read_pool(dv_plan_pool *p) {
     dv_look *look = NULL;
     int code = dv_look_open(&look, &p->call->look, "plan", -1);
-    if (code == 0 && dv_pool_plan_init(&p->plan, look, p->call->path) != 0) code = out_of_memory();
+    if (code == 0 && dv_pool_plan_init(&p->plan, look, p->call->path) != 0) code = dv_command_out_of_memory();
     int error = code ? 0 : dv_look_at(look, dv_status_pool_read, &p->status);
     if (error) code = dv_look_failed(look, error);
     dv_look_close(look);
@@ -54,24 +39,26 @@ static int read_pool(dv_plan_pool *p) {
 static int check_pool(const dv_plan_pool *p) {
     const char *path = p->call->path;
     const dv_status *s = &p->status;
-    if (!s->found) return give_up("there is no pool at %s: it has neither members nor locks", path);
-    if (s->member_count == 0) return give_up("nobody is in the pool %s: there is nobody who follows a plan", path);
+    if (!s->found) return dv_command_failed("there is no pool at %s: it has neither members nor locks", path);
+    if (s->member_count == 0)
+        return dv_command_failed("nobody is in the pool %s: there is nobody who follows a plan", path);
     for (size_t m = 0; m < s->member_count; m++) {
         const dv_status_member *own = &s->members[m];
-        if (own->kazoo) return give_up("the pool %s follows no plan: its member %s is kazoo's", path, own->identifier);
+        if (own->kazoo)
+            return dv_command_failed("the pool %s follows no plan: its member %s is kazoo's", path, own->identifier);
         if (!own->follows)
-            return give_up("the pool %s follows no plan: its member %s is of an earlier release, or has a rule of its "
-                           "own",
-                           path, own->identifier);
+            return dv_command_failed(
+                "the pool %s follows no plan: its member %s is of an earlier release, or has a rule of its own", path,
+                own->identifier);
     }
     switch (p->plan.memory.standing) {
     case DV_PLAN_NEWER:
-        return give_up("a later release of divvy wrote the plan of %s; use the divvy of that release", path);
-    case DV_PLAN_BROKEN: return give_up("the plan of %s is broken", path);
-    case DV_PLAN_UNREAD: return give_up("the plan of %s may not be read", path);
+        return dv_command_failed("a later release of divvy wrote the plan of %s; use the divvy of that release", path);
+    case DV_PLAN_BROKEN: return dv_command_failed("the plan of %s is broken", path);
+    case DV_PLAN_UNREAD: return dv_command_failed("the plan of %s may not be read", path);
     default: break;
     }
-    return dv_status_plan(s) ? 0 : give_up("the members of %s have no plan yet", path);
+    return dv_status_plan(s) ? 0 : dv_command_failed("the members of %s have no plan yet", path);
 }
 
 /* D31: other names cannot stand in a plan. */
@@ -208,8 +195,8 @@ static dv_forecast_member *find(const dv_plan_pool *p, const dv_forecast *f, con
     }
     if (count == 1) return found;
     list_members(f, count ? name : NULL, names, sizeof names);
-    if (count == 0) give_up("the pool %s has no member %s; there are: %s", p->call->path, name, names);
-    else give_up("several members of the pool %s are %s; say which by its node: %s", p->call->path, name, names);
+    if (count == 0) dv_command_say("the pool %s has no member %s; there are: %s", p->call->path, name, names);
+    else dv_command_say("several members of the pool %s are %s; say which by its node: %s", p->call->path, name, names);
     return NULL;
 }
 
@@ -219,14 +206,14 @@ static int choose(const dv_plan_pool *p, dv_forecast *f) {
     for (size_t n = 0; n < o->leave.count; n++) {
         dv_forecast_member *own = find(p, f, o->leave.texts[n]);
         if (!own) return DV_EXIT_FAILED;
-        if (own->joins) return give_up("--leave: %s only joins by --join", own->name);
-        if (own->leaves) return give_up("--leave: %s is named twice", own->name);
+        if (own->joins) return dv_command_failed("--leave: %s only joins by --join", own->name);
+        if (own->leaves) return dv_command_failed("--leave: %s is named twice", own->name);
         own->leaves = true;
     }
     for (size_t n = 0; n < o->wish_count; n++) {
         dv_forecast_member *own = find(p, f, o->wishes[n].member);
         if (!own) return DV_EXIT_FAILED;
-        if (own->leaves) return give_up("--%s: %s leaves by --leave", o->wishes[n].option, own->name);
+        if (own->leaves) return dv_command_failed("--%s: %s leaves by --leave", o->wishes[n].option, own->name);
         own->weight_after = o->wishes[n].weight;
     }
     return 0;
@@ -246,9 +233,9 @@ static int check_rest(const dv_plan_pool *p, const dv_forecast *f) {
         total += own->weight_after;
     }
     if (!changed || total > 0) return 0;
-    if (left == 0) return give_up("nobody would be left in the pool %s to own the items", p->call->path);
-    return give_up("nobody would be left in the pool %s that weighs more than 0; divvy drain refuses that",
-                   p->call->path);
+    if (left == 0) return dv_command_failed("nobody would be left in the pool %s to own the items", p->call->path);
+    return dv_command_failed("nobody would be left in the pool %s that weighs more than 0; divvy drain refuses that",
+                             p->call->path);
 }
 
 /* Warns where that matters: a zone has as many items as any other, also that of members without one. */
@@ -291,8 +278,9 @@ static int change(dv_plan_pool *p, const dv_forecast *f) {
 /* Returns 0, or the exit code. */
 static int tell_error(int error) {
     if (!error) return 0;
-    return give_up("%s", error == DIVVY_ELIMIT ? "there would be more members than a plan can have, which is 10000"
-                                               : divvy_strerror(error));
+    return dv_command_failed("%s", error == DIVVY_ELIMIT
+                                       ? "there would be more members than a plan can have, which is 10000"
+                                       : divvy_strerror(error));
 }
 
 static int forecast(dv_plan_pool *p, dv_forecast *f) {
@@ -312,7 +300,7 @@ static int forecast(dv_plan_pool *p, dv_forecast *f) {
 
 int dv_plan_pool_forecast(const dv_plan_call *call, dv_plan_pool **out, dv_forecast *f) {
     dv_plan_pool *p = *out = calloc(1, sizeof *p);
-    if (!p) return out_of_memory();
+    if (!p) return dv_command_out_of_memory();
     p->call = call;
     p->status = (dv_status){.path = call->path, .only_expected = true, .plan = &p->plan};
     int code = read_pool(p);

@@ -376,10 +376,7 @@ static void stop_sweeper(dv_serve_http *http) {
 static int start(dv_serve_http *http) {
     const dv_serve_options *o = http->serve->options;
     int fd = listen_at(o);
-    if (fd < 0) {
-        dv_command_say("serve: cannot listen at %s: %s", o->listen, strerror(errno));
-        return DV_EXIT_FAILED;
-    }
+    if (fd < 0) return dv_command_failed("serve: cannot listen at %s: %s", o->listen, strerror(errno));
     http->sweeps = pthread_create(&http->sweeper, NULL, sweep, http) == 0;
     if (http->sweeps) http->daemon = start_daemon(http, fd);
     if (http->daemon) {

@@ -4,7 +4,7 @@
 
 int dv_serve_run(const dv_serve_options *options) {
     (void)options;
-    dv_command_say("serve: this divvy was built without libmicrohttpd; install libmicrohttpd-dev (so Debian calls it), "
-                   "and build divvy again");
-    return DV_EXIT_FAILED;
+    return dv_command_failed(
+        "serve: this divvy was built without libmicrohttpd; install libmicrohttpd-dev (so Debian calls it), "
+        "and build divvy again");
 }

@@ -172,10 +172,7 @@ int dv_serve_run(const dv_serve_options *options) {
                 .stop_fd = dv_dispositions_receive_ends()};
     pthread_mutex_init(&s.serve.lock, NULL);
     int code = 0;
-    if (s.stop_fd < 0) {
-        dv_command_say("cannot receive signals: %s", strerror(errno));
-        code = DV_EXIT_FAILED;
-    }
+    if (s.stop_fd < 0) code = dv_command_failed("cannot receive signals: %s", strerror(errno));
     if (code == 0) code = dv_look_open(&s.look, &options->look, dv_serve_name, s.stop_fd);
     if (code == 0) code = prepare(&s, options);
     if (code == 0) code = dv_serve_http_start(&s.http, &s.serve);

@@ -205,8 +205,7 @@ static int look_once(viewer *v) {
         return v->shown && dv_look_may_recover(error) ? 0 : code;
     }
     if (v->status.found || v->options->watch) return show(v);
-    dv_command_say("there is no pool at %s: it has neither members nor locks", v->options->path);
-    return DV_EXIT_FAILED;
+    return dv_command_failed("there is no pool at %s: it has neither members nor locks", v->options->path);
 }
 
 static bool is_same(const struct stat *a, const struct stat *b) {
@@ -241,20 +240,16 @@ static int watch(viewer *v) {
 static int run_viewer(status_options *o) {
     viewer v = {.options = o, .output = {.stop_fd = -1}, .status = {.path = o->path}};
     if (o->list.count > 0) v.status.expected = &o->list;
-    if (o->watch && (v.output.stop_fd = dv_dispositions_receive_ends()) < 0) {
-        dv_command_say("cannot receive signals: %s", strerror(errno));
-        return DV_EXIT_FAILED;
-    }
+    if (o->watch && (v.output.stop_fd = dv_dispositions_receive_ends()) < 0)
+        return dv_command_failed("cannot receive signals: %s", strerror(errno));
     dv_screen_init(&v.screen, &v.output);
     v.screen.in_place = v.screen.in_place && o->watch;
     int code = dv_look_open(&v.look, &o->look, command, v.output.stop_fd);
     if (code == 0) code = dv_pool_plan_init(&v.plan, v.look, o->path) == 0 ? 0 : dv_command_out_of_memory();
     v.status.plan = &v.plan;
     if (code == 0) code = o->watch ? watch(&v) : look_once(&v);
-    if (code == 0 && v.output.error) {
-        dv_command_say("cannot write to standard output: %s", strerror(v.output.error));
-        code = DV_EXIT_FAILED;
-    }
+    if (code == 0 && v.output.error)
+        code = dv_command_failed("cannot write to standard output: %s", strerror(v.output.error));
     dv_look_close(v.look);
     dv_status_pool_clear(&v.status);
     dv_pool_plan_free(&v.plan);
