@@ -12,15 +12,10 @@
 
 enum { DELTAS_MOST = 16 }; /* D28: a joiner reads them all */
 
-static void clear_text(dv_plan_text *text) {
-    free(text->bytes);
-    *text = (dv_plan_text){0};
-}
-
 void dv_plan_draft_clear(dv_plan_draft *draft) {
     dv_plan_root_clear(&draft->root);
-    clear_text(&draft->text);
-    for (size_t n = 0; n < draft->part_count; n++) clear_text(&draft->parts[n].text);
+    free(draft->text.bytes);
+    for (size_t n = 0; n < draft->part_count; n++) free(draft->parts[n].text.bytes);
     *draft = (dv_plan_draft){0};
 }
 
@@ -140,7 +135,7 @@ static int part_in_chunks(dv_plan_draft *out, dv_plan_part *part, dv_plan_text *
         old != NULL && old->chunk_count > 0 &&
         (is_loads ? dv_loads_equal(d->plan->loads, d->from->loads) : dv_wishes_equal(d->plan->wishes, d->from->wishes));
     if (!same) return cut(out, part, text, d);
-    clear_text(text);
+    free(text->bytes);
     return dv_plan_part_copy(part, old);
 }
 
@@ -204,7 +199,7 @@ static int put_base(dv_plan_draft *out, drafting *d) {
     int error = dv_plan_print_base(&text, builds_on ? d->from : d->plan);
     if (error == 0 && builds_on && d->delta.count > text.count / 2) {
         builds_on = false;
-        clear_text(&text);
+        free(text.bytes);
         error = dv_plan_print_base(&text, d->plan);
     }
     if (error == 0) error = cut(out, &out->root.base, &text, d);
@@ -240,7 +235,7 @@ int dv_plan_draft_make(dv_plan_draft *out, const dv_plan *plan, const dv_plan *f
     error = same_set ? dv_plan_print_delta(&d.delta, from, plan) : 0;
     if (error == 0) error = make_delta(out, &d);
     if (error == DIVVY_E2BIG) error = make(out, &d, fill_with_base);
-    clear_text(&d.delta);
+    free(d.delta.bytes);
     return error;
 }
 

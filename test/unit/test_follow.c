@@ -1,200 +1,5 @@
 /* Tests of follow/follow.h without a partitioner: its host is the test. SPDX-License-Identifier: Apache-2.0 */
-#include "divvy/partitioner.h"
-#include "follow/follow.h"
-#include "lib/scarce.h"
-#include "plan_writers.h"
-
-#define STATIC_DATA "{\"static\":true,\"weight\":1000,\"zone\":\"\",\"rejoin_delay_ms\":30000}"
-
-/* A member of the pool, and what its follower told it last. */
-typedef struct {
-    dv_follower *f;
-    divvy_client *client;
-    char node[64];
-    int64_t pzxid; /* of the party */
-    size_t under_way;
-    size_t targets, no_plans, other_plans, lefts, failures, warnings[DIVVY_WARN_LOAD_UNIT + 1];
-    dv_follow_source source;
-    bool is_settled, has_owners;
-    int reason;
-    uint64_t generation;
-    char mine[256], now[64]; /* the items that are ours; and the node that is to have the first of the set */
-    int left_error, error, failure_reason;
-    char text[512]; /* of a failure, or of the last warning */
-} member_host;
-
-/* ---- the host ---- */
-
-static void on_target(void *owner, const dv_follow_target *target, int64_t now) {
-    member_host *h = owner;
-    (void)now;
-    h->targets++;
-    h->source = target->source;
-    h->is_settled = target->is_settled;
-    h->has_owners = target->owners != NULL;
-    h->reason = target->reason;
-    h->generation = target->generation;
-    h->mine[0] = h->now[0] = '\0';
-    for (size_t i = 0; target->set && i < target->set->count; i++) {
-        if (target->mine[i]) strcat(strcat(h->mine, target->set->names[i] + strlen("item-00000")), " ");
-    }
-    if (target->owners && target->owners->now[0]) snprintf(h->now, sizeof h->now, "%s", target->owners->now[0]);
-}
-
-static void on_no_plan(void *owner) {
-    ((member_host *)owner)->no_plans++;
-}
-
-static void on_other_plan(void *owner) {
-    ((member_host *)owner)->other_plans++;
-}
-
-static void on_left(void *owner, int error, int64_t now) {
-    (void)now;
-    ((member_host *)owner)->lefts++;
-    ((member_host *)owner)->left_error = error;
-}
-
-static bool on_member_again(void *owner) {
-    (void)owner;
-    return true;
-}
-
-static void on_ghost(void *owner, const char *node) {
-    (void)owner;
-    fail_msg("%s is no ghost", node);
-}
-
-static void on_warning(void *owner, int code, const char *text) {
-    member_host *h = owner;
-    assert_in_range(code, 0, DIVVY_WARN_LOAD_UNIT);
-    h->warnings[code]++;
-    snprintf(h->text, sizeof h->text, "%s", text);
-}
-
-static void on_failure(void *owner, int error, int reason, const char *text, int64_t now) {
-    member_host *h = owner;
-    (void)now;
-    h->failures++;
-    h->error = error;
-    h->failure_reason = reason;
-    snprintf(h->text, sizeof h->text, "%s", text);
-    dv_follow_stop(h->f);
-}
-
-static void on_begun(void *owner) {
-    ((member_host *)owner)->under_way++;
-}
-
-static void on_ended(void *owner, int64_t now) {
-    (void)now;
-    assert_true(((member_host *)owner)->under_way-- > 0);
-}
-
-static bool knows_all_members(void *owner) {
-    (void)owner;
-    return true;
-}
-
-static bool shows(void *owner, const char *item) {
-    (void)owner, (void)item;
-    return false;
-}
-
-static bool is_never_used(void *owner) {
-    (void)owner;
-    return true;
-}
-
-static int64_t handed_over_ms(void *owner, int64_t mzxid) {
-    (void)owner, (void)mzxid;
-    return 0;
-}
-
-/* ---- what the test does ---- */
-
-static dv_follower *make(member_host *h, const user *u, const char *identifier, bool is_static) {
-    static const dv_follow_events events = {on_target, on_no_plan, on_other_plan, on_left,  on_member_again,
-                                            on_ghost,  on_warning, on_failure,    on_begun, on_ended};
-    static const dv_follow_questions questions = {knows_all_members, shows, is_never_used, handed_over_ms};
-    const dv_follow_config config = {.client = u->client,
-                                     .path = "/p",
-                                     .locks_path = "/p/locks",
-                                     .party_path = PARTY,
-                                     .identifier = identifier,
-                                     .configured = u->set,
-                                     .weight = 1000,
-                                     .round_timeout_ms = 60000,
-                                     .settle_max_ms = 1000,
-                                     .is_static = is_static,
-                                     .hands_over = true};
-    return dv_follow_new(&config, &events, &questions, h);
-}
-
-static void begin(member_host *h, const user *u, const char *node, const char *identifier, bool is_static) {
-    *h = (member_host){.client = u->client, .pzxid = stat_of(PARTY).pzxid};
-    snprintf(h->node, sizeof h->node, "%s", node);
-    dv_client_lock(h->client);
-    h->f = make(h, u, identifier, is_static);
-    assert_non_null(h->f);
-    dv_follow_start(h->f, dv_client_now(h->client));
-    dv_client_unlock(h->client);
-}
-
-/* Gives it the party as it was when it began, or the test looked last. Returns whether a plan decides. */
-static bool give_party(member_host *h, bool all_follow_plans) {
-    divvy_strings *names = divvy_testing_children(ensemble, PARTY);
-    size_t count = divvy_strings_count(names);
-    const char **nodes = calloc(count + 1, sizeof *nodes);
-    for (size_t i = 0; i < count; i++) nodes[i] = divvy_strings_get(names, i);
-    const dv_follow_party party = {nodes, count, h->node, h->pzxid, all_follow_plans};
-    dv_client_lock(h->client);
-    bool decides = dv_follow_settled(h->f, &party, dv_client_now(h->client));
-    dv_client_unlock(h->client);
-    free((void *)nodes);
-    divvy_strings_free(names);
-    return decides;
-}
-
-/* It is at rest once all has ended that it has begun, and hears nothing more of the plan. */
-static void end(member_host *h) {
-    dv_client_lock(h->client);
-    dv_follow_stop(h->f);
-    size_t targets = h->targets, no_plans = h->no_plans;
-    dv_follow_stop(h->f);
-    dv_follow_connected(h->f, dv_client_now(h->client));
-    dv_client_unlock(h->client);
-    for (bool is_over = false; !is_over; is_over = h->under_way == 0) {
-        if (h->under_way > 0) step_once();
-        dv_client_lock(h->client);
-        assert_int_equal(dv_follow_at_rest(h->f), h->under_way == 0);
-        dv_client_unlock(h->client);
-    }
-    assert_int_equal(h->targets, targets);
-    assert_int_equal(h->no_plans, no_plans);
-    dv_client_lock(h->client);
-    dv_follow_free(h->f);
-    dv_client_unlock(h->client);
-}
-
-#define WITH_LOCK(call)             \
-    do {                            \
-        dv_client_lock(h.client);   \
-        call;                       \
-        dv_client_unlock(h.client); \
-    } while (0)
-
-/* The items that the plan gives to the node, as on_target() writes them. */
-static const char *items_of(const dv_plan *plan, const char *node) {
-    static char text[256];
-    const dv_plan_member *m = dv_plan_find(plan, false, node);
-    assert_non_null(m);
-    text[0] = '\0';
-    for (size_t i = 0; i < plan->set->count; i++) {
-        if (plan->owners[i] == m->slot) strcat(strcat(text, plan->set->names[i] + strlen("item-00000")), " ");
-    }
-    return text;
-}
+#include "follow_fixture.h"
 
 /* ---- what is ours ---- */
 
@@ -240,6 +45,36 @@ TEST(test_owners) {
     STEP_UNTIL(h.generation > 0);
     assert_true(h.has_owners);
     assert_string_equal(h.now, member(0));
+    end(&h);
+    close_pool();
+}
+
+/* D12: of two live nodes of a static member the one whose process came last has its items. A member that shows any of
+ * these reads which one that is, and not what the plan says of others. */
+TEST(test_next_owner) {
+    member_host h;
+    char single[64], first[64], second[64];
+    open_pool(4, 1);
+    snprintf(single, sizeof single, "00000000001000000000011,a=2,s=%08x-v", users[0].set->crc);
+    snprintf(first, sizeof first, "00000000003000000000031,a=2,s=%08x-w", users[0].set->crc);
+    snprintf(second, sizeof second, "00000000002000000000021,a=2,s=%08x-w", users[0].set->crc);
+    join(single, STATIC_DATA);
+    join(first, STATIC_DATA);
+    join(second, STATIC_DATA);
+    settle(&users[0]);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    users[0].events.weight = (dv_plan_weight){member(0), 0};
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    const dv_plan *plan = users[0].memory.plan;
+    begin(&h, &users[1], member(0), "m0", false);
+    while (plan->owners[h.at] != dv_plan_find(plan, true, "w")->slot) h.at++;
+    assert_true(give_party(&h, true));
+    STEP_UNTIL(h.generation == 2);
+    divvy_testing_run(ensemble, 1000);
+    assert_string_equal(h.now, first); /* It is not read as long as we show nothing. */
+    h.shows = true;
+    assert_true(give_party(&h, true));
+    STEP_UNTIL(strcmp(h.now, second) == 0);
     end(&h);
     close_pool();
 }
@@ -309,6 +144,30 @@ TEST(test_fenced) {
     assert_string_equal(h.mine, "");
     assert_false(dv_follow_agrees(h.f));
     assert_int_equal(h.warnings[DIVVY_WARN_FENCED], 1);
+    end(&h);
+    close_pool();
+}
+
+/* D38: a member that cannot read what it needs to know whether it is fenced has nothing, and asks again. */
+TEST(test_fence_asked_again) {
+    member_host h;
+    open_pool(4, 0);
+    char first[64], second[64];
+    snprintf(first, sizeof first, "00000000001000000000011,a=2,s=%08x-w", users[0].set->crc);
+    snprintf(second, sizeof second, "00000000002000000000021,a=2,s=%08x-w", users[0].set->crc);
+    join(first, STATIC_DATA);
+    join(second, STATIC_DATA);
+    begin(&h, &users[1], first, "w", true);
+    STEP_UNTIL(h.under_way == 1 && dv_client_connected(h.client));
+    divvy_testing_run(ensemble, 1000);
+    assert_int_equal(divvy_testing_link_client(ensemble, h.client, DIVVY_TESTING_LINK_DOWN), 0);
+    assert_true(give_party(&h, true));
+    STEP_UNTIL(!dv_client_connected(h.client));
+    assert_false(dv_follow_is_replaced(h.f));
+    assert_int_equal(divvy_testing_link_client(ensemble, h.client, DIVVY_TESTING_LINK_UP), 0);
+    STEP_UNTIL(dv_client_connected(h.client));
+    WITH_LOCK(dv_follow_connected(h.f, dv_client_now(h.client)));
+    STEP_UNTIL(dv_follow_is_replaced(h.f));
     end(&h);
     close_pool();
 }
@@ -400,6 +259,32 @@ TEST(test_weight) {
     assert_int_equal(strlen(h.mine), 2 * 3);
     end(&h);
     close_pool();
+}
+
+/* The warning of other items names those that only the plan has, or only the member. */
+TEST(test_items_differ) {
+    static const size_t counts[] = {6, 3};
+    static const char *const texts[] = {
+        "/p: the pool divides 6 items, and m0 was configured with 4: 2 only in the pool (\"item-000005\", "
+        "\"item-000006\"); 0 only configured. ",
+        "/p: the pool divides 3 items, and m0 was configured with 4: 0 only in the pool; 1 only configured "
+        "(\"item-000004\"). "};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        member_host h;
+        open_pool(4, 1);
+        dv_plan_set *set = numbered_set("item-", counts[i]);
+        users[0].events.set = set;
+        dv_roster_party(users[0].roster)->options.round_timeout_ms = 60000;
+        assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+        begin(&h, &users[1], member(0), "m0", false);
+        assert_true(give_party(&h, true));
+        STEP_UNTIL(h.generation > 0);
+        assert_int_equal(h.warnings[DIVVY_WARN_ITEMS_DIFFER], 1);
+        assert_memory_equal(h.text, texts[i], strlen(texts[i]));
+        end(&h);
+        dv_plan_set_unref(set);
+        close_pool();
+    }
 }
 
 /* Other items that are requested are the plan's. They are not warned of, since our user knows them. */

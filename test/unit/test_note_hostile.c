@@ -106,6 +106,12 @@ TEST(test_too_long) {
     }
 }
 
+/* A NUL is no part of a value, also where nobody looks at the value. */
+TEST(test_nul_in_value) {
+    static const char text[] = "{\"v\":1,\"x\":1\0," SET ",\"leaving\":[],\"ready\":[],\"given\":[]}";
+    assert_refused_bytes(text, sizeof text - 1, "has no comma and no end after a value");
+}
+
 /* A text that ends too early is refused wherever it ends. With any byte changed it is refused, or it is a note. */
 TEST(test_torn) {
     char other[sizeof whole];

@@ -246,6 +246,27 @@ TEST(test_differs) {
     world_end(&w);
 }
 
+/* D17: the same once nothing else is to be written: a writer that is configured with other items has written of the
+ * new party. The request is renewed. */
+TEST(test_asked_again_later) {
+    begin(2);
+    dv_plan_set *asked = ask_for(14), *own = w.set, *other = numbered_set("x", 3);
+    const dv_plan_events events = {.set = asked};
+    for (size_t n = 0; n < 2; n++) {
+        replace_first();
+        w.set = other;
+        assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+        w.set = own;
+    }
+    assert_int_equal(w.plan->set->count, 14);
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->set->count, 14);
+    assert_int_equal(w.plan->header.asked, w.plan->header.pzxid);
+    dv_plan_set_unref(asked);
+    dv_plan_set_unref(other);
+    world_end(&w);
+}
+
 /* D17: a plan whose party is not older than its node comes from another ensemble. There the request counts from now. */
 TEST(test_asked_in_another_ensemble) {
     dv_plan_node nodes[NODES_MAX];

@@ -62,6 +62,20 @@ TEST(test_few_moves) {
     dv_plan_set_unref(set);
 }
 
+/* An item that moved takes twice the memory of an owner. */
+TEST(test_half_moves) {
+    for (size_t moved = ITEMS / 4; moved <= ITEMS / 2; moved += ITEMS / 4) {
+        dv_plan_set *set = make_set(0);
+        dv_plan_memory memory = {.is_lean = true};
+        take(&memory, make_plan(set, 1, 7, moved));
+        take(&memory, make_plan(set, 2, 0, 0));
+        assert_int_equal(memory.before->owners == NULL, moved < ITEMS / 2);
+        assert_before(&memory, 7, moved);
+        dv_plan_memory_clear(&memory);
+        dv_plan_set_unref(set);
+    }
+}
+
 /* Where most of them move, or there are other items, or it is not asked for, the plan before stays as it is. */
 TEST(test_whole) {
     dv_plan_set *set = make_set(0), *other = make_set(5);
