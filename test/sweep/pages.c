@@ -17,36 +17,7 @@
 #endif
 #include "command_world.h"
 #include "scenarios.h"
-
-enum { TRIES = 60 };
-
-static size_t lines_of(const char *text) {
-    size_t count = 0;
-    for (; (text = strchr(text, '\n')) != NULL; text++) count++;
-    return count;
-}
-
-static bool is_same(const char *whole, const char *text) {
-    bool lacks_words = *text != '{' && strchr(text, '?') && !strchr(whole, '?');
-    return lacks_words ? lines_of(whole) == lines_of(text) : strcmp(whole, text) == 0;
-}
-
-/* Compares with the text that is made when nothing fails; asks again while there is no memory. */
-#define SHOW(s, call)                                                                    \
-    do {                                                                                 \
-        sweep_allocations_pause(true);                                                   \
-        char *show_whole = (call), *show_text = NULL;                                    \
-        sweep_allocations_pause(false);                                                  \
-        for (int show_i = 0; show_i < TRIES && !show_text; show_i++) {                   \
-            show_text = (call);                                                          \
-            if (!show_text && !sweep_allocations_refused()) sweep_fail((s), #call);      \
-        }                                                                                \
-        if (!show_whole || !show_text) sweep_fail((s), "shows nothing: %s", #call);      \
-        if (!is_same(show_whole, show_text))                                             \
-            sweep_fail((s), "%s\nshows: %s\nand not: %s", #call, show_text, show_whole); \
-        sweep_free(show_whole);                                                          \
-        sweep_free(show_text);                                                           \
-    } while (0)
+#include "show.h"
 
 static void begin(sweep *s) {
     sweep_command_world(s);
@@ -223,7 +194,7 @@ void sweep_print_forecast(sweep *s) {
     for (int with = 0; with < 4; with++) {
         dv_forecast f = {.assign = NULL};
         int error = DIVVY_ENOMEM;
-        for (int i = 0; i < TRIES && error; i++) {
+        for (int i = 0; i < SHOW_TRIES && error; i++) {
             dv_forecast_free(&f);
             f = (dv_forecast){.assign = NULL};
             error = dv_forecast_init(&f, 4, items, 6);

@@ -72,6 +72,10 @@
     X(print, changes, true)           \
     X(print, history, true)           \
     X(print, rows, true)              \
+    X(print, status, true)            \
+    X(print, explain, true)           \
+    X(print, doctor, true)            \
+    X(print, operator, true)          \
     X(pure, assign, false)            \
     X(pure, note, false)              \
     X(pure, plan, false)              \

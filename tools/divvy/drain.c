@@ -92,7 +92,7 @@ static int weigh(dv_drain *d) {
     if (code) return code;
     code = dv_outcome_make(&outcome, d->errand) ? dv_command_out_of_memory() : 0;
     d->in_rounds = code == 0 && dv_outcome_has_rounds(&outcome, d->errand);
-    if (code == 0) code = dv_operator_print(command, d->errand, &outcome, d->options);
+    if (code == 0) code = dv_command_print(dv_operator_text(command, d->errand, &outcome, d->options));
     dv_outcome_clear(&outcome);
     return code;
 }

@@ -121,21 +121,18 @@ static const char *took_text(const dv_pool_history *h, bool is_plan, int64_t ms,
 
 static int add_change(dv_table *to, const dv_pool_history *h, const dv_plan_change *c, bool is_plan, size_t columns) {
     char generation[32], moved[32], age[DV_AGE_BYTES], took[DV_AGE_BYTES], joined[NAMES_BYTES], left[NAMES_BYTES];
-    char *when = dv_look_utc(c->at_ms);
-    if (!when) return -1;
+    char when[DV_UTC_BYTES];
     snprintf(generation, sizeof generation, "%" PRIu64, c->generation);
     snprintf(moved, sizeof moved, "%" PRIu32, c->moved);
     const char *const cells[] = {generation,
-                                 when,
+                                 dv_look_utc(c->at_ms, when),
                                  c->at_ms ? dv_age_text(h->read_at_ms - c->at_ms, age) : "",
                                  c->reason,
                                  moved,
                                  took_text(h, is_plan, c->took_ms, took),
                                  names_text(h, c, &c->joined, columns, joined),
                                  names_text(h, c, &c->left, columns, left)};
-    int error = dv_table_add(to, generation, cells);
-    free(when);
-    return error;
+    return dv_table_add(to, generation, cells);
 }
 
 static int add_hole(dv_table *to, const dv_pool_history *h, size_t i) {
@@ -151,20 +148,17 @@ static int add_hole(dv_table *to, const dv_pool_history *h, size_t i) {
 /* The plan, when its writer told nothing. */
 static int add_plan(dv_table *to, const dv_pool_history *h) {
     const dv_plan *plan = dv_pool_history_plan(h);
-    char generation[32], age[DV_AGE_BYTES], took[DV_AGE_BYTES], *when = dv_look_utc(h->planned_ms);
-    if (!when) return -1;
+    char generation[32], age[DV_AGE_BYTES], took[DV_AGE_BYTES], when[DV_UTC_BYTES];
     snprintf(generation, sizeof generation, "%" PRIu64, plan->header.generation);
     const char *const cells[] = {generation,
-                                 when,
+                                 dv_look_utc(h->planned_ms, when),
                                  dv_age_text(h->read_at_ms - h->planned_ms, age),
                                  dv_plan_reason_text(plan->header.reason),
                                  "?",
                                  took_text(h, true, h->took_ms, took),
                                  "?",
                                  "?"};
-    int error = dv_table_add(to, generation, cells);
-    free(when);
-    return error;
+    return dv_table_add(to, generation, cells);
 }
 
 /* Returns NULL when an allocation fails. */

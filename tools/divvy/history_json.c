@@ -48,11 +48,9 @@ static bool put_deaths(cJSON *to, const dv_pool_history *h, const dv_plan_change
 }
 
 static bool put_when(cJSON *to, const dv_pool_history *h, int64_t at_ms) {
-    char *when = dv_look_utc(at_ms);
-    bool good = when && dv_json_text_or_null(to, "at", when) &&
-                (at_ms ? dv_json_age(to, h->read_at_ms - at_ms) : cJSON_AddNullToObject(to, "age_ms") != NULL);
-    free(when);
-    return good;
+    char when[DV_UTC_BYTES];
+    return dv_json_text_or_null(to, "at", dv_look_utc(at_ms, when)) &&
+           (at_ms ? dv_json_age(to, h->read_at_ms - at_ms) : cJSON_AddNullToObject(to, "age_ms") != NULL);
 }
 
 static bool put_took(cJSON *to, const dv_pool_history *h, bool is_plan, int64_t ms) {

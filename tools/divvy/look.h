@@ -111,8 +111,10 @@ char *dv_look_name_of(const char *node);
 /* The path of a node in a folder of `parent`; malloc'ed. */
 char *dv_look_deep_path(const char *parent, const char *folder, const char *node);
 
-/* "2026-01-31T12:00:00Z"; "" for what is no time. malloc'ed. */
-char *dv_look_utc(int64_t ms);
+enum { DV_UTC_BYTES = 40 };
+
+/* Returns `out`: "2026-01-31T12:00:00Z", or "" for what is no time. */
+const char *dv_look_utc(int64_t ms, char out[DV_UTC_BYTES]);
 
 /* The wall clock, for ages: nodes carry the time at which they were made, by the clock of a server. */
 int64_t dv_look_wall_ms(void);

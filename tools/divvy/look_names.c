@@ -32,10 +32,10 @@ char *dv_look_deep_path(const char *parent, const char *folder, const char *node
     return path;
 }
 
-char *dv_look_utc(int64_t ms) {
+const char *dv_look_utc(int64_t ms, char out[DV_UTC_BYTES]) {
     time_t seconds = (time_t)(ms / 1000);
     struct tm utc;
-    char text[40] = "";
-    if (ms > 0 && gmtime_r(&seconds, &utc)) strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    return strdup(text);
+    out[0] = '\0';
+    if (ms > 0 && gmtime_r(&seconds, &utc)) strftime(out, DV_UTC_BYTES, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return out;
 }

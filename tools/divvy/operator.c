@@ -199,7 +199,7 @@ static int ask_once(const call *c, dv_ask *ask, dv_operator_wait *wait) {
     dv_outcome outcome = {.plan = NULL};
     int code = dv_asking_run(&errand, c->look, &c->options.look, c->options.path, ask);
     if (code == 0 && dv_outcome_make(&outcome, errand) != 0) code = dv_command_out_of_memory();
-    if (code == 0) code = dv_operator_print(c->op->name, errand, &outcome, &c->options);
+    if (code == 0) code = dv_command_print(dv_operator_text(c->op->name, errand, &outcome, &c->options));
     if (code == 0) dv_operator_warn(errand, &outcome);
     if (code == 0 && c->options.wait && dv_operator_wait_note(wait, errand) != 0) code = dv_command_out_of_memory();
     dv_outcome_clear(&outcome);

@@ -61,10 +61,10 @@ void dv_operator_sign(dv_ask *ask, const dv_operator_options *options, char by[D
 
 /* ---- operator_print.c ---- */
 
-/* Prints what was done, and what it comes to, as a line or as JSON; with a dry run the moves besides. Returns the exit
- * code. */
-int dv_operator_print(const char *command, const dv_errand *errand, const dv_outcome *outcome,
-                      const dv_operator_options *options);
+/* Returns what was done, and what it comes to, as a line or as JSON; with a dry run the moves besides. malloc'ed; NULL
+ * when an allocation failed. */
+char *dv_operator_text(const char *command, const dv_errand *errand, const dv_outcome *outcome,
+                       const dv_operator_options *options);
 /* Tells on stderr what the operator may not have meant. */
 void dv_operator_warn(const dv_errand *errand, const dv_outcome *outcome);
 

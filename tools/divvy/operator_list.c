@@ -62,12 +62,14 @@ static int visit_all(const dv_plan *plan, bool needs, visit see, void *to) {
 /* ---- for people ---- */
 
 static int add_row(void *to, const entry *one) {
-    char *since = one->wish ? dv_look_utc(one->wish->at_ms) : NULL;
-    const char *cells[COLUMNS] = {one->name, one->shown, one->wish ? one->wish->by : "", since,
-                                  one->wish ? one->wish->why : ""};
-    int error = one->wish && !since ? -1 : dv_table_add(to, one->name, cells);
-    free(since);
-    return error;
+    char since[DV_UTC_BYTES];
+    const char *cells[COLUMNS] = {one->name, one->shown, "", "", ""};
+    if (one->wish) {
+        cells[2] = one->wish->by;
+        cells[3] = dv_look_utc(one->wish->at_ms, since);
+        cells[4] = one->wish->why;
+    }
+    return dv_table_add(to, one->name, cells);
 }
 
 static char *make_table(const dv_plan *plan, bool needs) {

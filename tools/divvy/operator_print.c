@@ -105,14 +105,15 @@ static void say_wish(const dv_errand *e, FILE *to) {
     }
 }
 
-/* Counts the items that move besides the one that is asked about. */
-static size_t count_others(const dv_errand *e, const dv_outcome *o) {
+/* Counts the items that move besides the one that is asked about. Returns whether there was memory for it. */
+static bool count_others(const dv_errand *e, const dv_outcome *o, size_t *others) {
     const dv_errand_result *r = &e->result;
-    size_t count, own = dv_pool_item(r->after, e->ask.name), others = 0;
+    size_t count, own = dv_pool_item(r->after, e->ask.name);
     dv_change *changes = dv_changes_list(r->before, o->plan, &count);
-    for (size_t i = 0; i < count; i++) others += changes[i].item != own;
+    *others = 0;
+    for (size_t i = 0; i < count; i++) *others += changes[i].item != own;
     free(changes);
-    return others;
+    return changes != NULL;
 }
 
 /* Says which plan has it so, or that rounds lead there. */
@@ -124,8 +125,10 @@ static void say_when(const dv_errand *e, const dv_outcome *o, FILE *to) {
     else fprintf(to, " by plan %" PRIu64, after->generation);
 }
 
-static void say_plan(const dv_errand *e, const dv_outcome *o, FILE *to) {
+/* Returns whether there was memory for it. */
+static bool say_plan(const dv_errand *e, const dv_outcome *o, FILE *to) {
     const dv_errand_result *r = &e->result;
+    bool good = true;
     if (is_of_item(e)) {
         const char *owner = owner_of(o->plan, e->ask.name), *was = owner_of(r->before, e->ask.name);
         bool paused = e->ask.kind != DV_ASK_PAUSE && dv_wishes_find(r->after->wishes, DV_WISH_PAUSE, e->ask.name);
@@ -133,13 +136,15 @@ static void say_plan(const dv_errand *e, const dv_outcome *o, FILE *to) {
         say_when(e, o, to);
         if (paused) fputs(", as it is paused", to);
         if (has_changed(e)) fprintf(to, " (before: %s)", or_nobody(was));
-        size_t others = count_others(e, o);
+        size_t others;
+        good = count_others(e, o, &others);
         if (others > 0) fprintf(to, "; %zu other item%s", others, others == 1 ? " moves" : "s move");
     } else if (has_changed(e)) {
         size_t moved = dv_changes_count(r->before, o->plan);
         fprintf(to, "; %zu item%s", moved, moved == 1 ? " moves" : "s move");
         say_when(e, o, to);
     }
+    return good;
 }
 
 static void say_weight(const dv_errand *e, const dv_outcome *o, FILE *to) {
@@ -182,13 +187,14 @@ static char *make_line(const dv_errand *e, const dv_outcome *o) {
     FILE *to = open_memstream(&text, &bytes);
     if (!to) return NULL;
     fprintf(to, "%s%s: ", e->ask.dry_run ? "dry run: " : "", e->ask.name);
+    bool good = true;
     if (e->ask.kind == DV_ASK_WEIGHT) {
         say_weight(e, o, to);
     } else {
         say_wish(e, to);
-        say_plan(e, o, to);
+        good = say_plan(e, o, to);
     }
-    bool good = !ferror(to);
+    good = good && !ferror(to);
     good = fclose(to) == 0 && good;
     char *readable = good ? dv_text_readable(text) : NULL;
     free(text);
@@ -258,9 +264,9 @@ static char *make_json(const char *command, const dv_errand *e, const dv_outcome
     return dv_json_line(json, good);
 }
 
-int dv_operator_print(const char *command, const dv_errand *e, const dv_outcome *outcome,
-                      const dv_operator_options *o) {
-    return dv_command_print(o->json ? make_json(command, e, outcome, o->path) : make_page(e, outcome));
+char *dv_operator_text(const char *command, const dv_errand *e, const dv_outcome *outcome,
+                       const dv_operator_options *o) {
+    return o->json ? make_json(command, e, outcome, o->path) : make_page(e, outcome);
 }
 
 /* ---- warnings ---- */

@@ -239,12 +239,11 @@ void dv_pool_rules_clear(dv_pool_rules *rules) {
 
 void dv_pool_rules_tell(const dv_pool_rules *r, const dv_wish *wish, char out[DV_RULE_BYTES]) {
     static const char *const verbs[DV_WISH_KINDS] = {"moved", "asked for", "set", "paused", "pinned"};
-    char *since = dv_look_utc(wish->at_ms);
-    bool places = wish->kind == DV_WISH_PIN || wish->kind == DV_WISH_MOVE, dated = since && *since;
+    char since[DV_UTC_BYTES];
+    bool places = wish->kind == DV_WISH_PIN || wish->kind == DV_WISH_MOVE, dated = *dv_look_utc(wish->at_ms, since);
     snprintf(out, DV_RULE_BYTES, "%s%s" NAME "%s%s%s%s%s%s", verbs[wish->kind], places ? " to " : "",
              places ? dv_pool_rules_whom(r, wish) : "", *wish->by ? " by " : "", wish->by, dated ? " since " : "",
-             dated ? since : "", *wish->why ? ": " : "", wish->why);
-    free(since);
+             since, *wish->why ? ": " : "", wish->why);
 }
 
 /* Members that could take an item. */

@@ -113,6 +113,7 @@ static int take_member(void *context, size_t i, const dv_reply *reply) {
     dv_status_member *m = &((survey *)context)->status->members[i];
     if (reply->error == DIVVY_ENOENT) return 0; /* It has just left; without a host it is dropped. */
     if (reply->error) return reply->error;
+    char made[DV_UTC_BYTES];
     dv_record record = {0};
     char *data = dv_padded_copy(reply->data, reply->data_bytes);
     if (!data) return DIVVY_ENOMEM;
@@ -132,7 +133,7 @@ static int take_member(void *context, size_t i, const dv_reply *reply) {
     m->czxid = reply->stat->czxid;
     m->host = strdup(told ? record.host : "");
     m->pid = told ? record.pid : 0;
-    m->since = told && *record.time ? strdup(record.time) : dv_look_utc(m->made_ms);
+    m->since = strdup(told && *record.time ? record.time : dv_look_utc(m->made_ms, made));
     if (told) dv_record_free(&record);
     return good && m->tags && m->host && m->since ? 0 : DIVVY_ENOMEM;
 }
