@@ -85,10 +85,7 @@ int dv_plan_claims_make(dv_plan_claims *out, const dv_plan *previous, const dv_p
         if (node->is_ghost) continue;
         bool old =
             bsearch((const void *)&node->node, (const void *)keys, key_count, sizeof *keys, dv_name_compare) != NULL;
-        if (!old && !node->known) {
-            ask(out, asks, n);
-            continue;
-        }
+        if (!old && !node->known) ask(out, asks, n);
         bool is_static = !old && node->is_static;
         out->claims[out->count++] =
             (dv_plan_claim){.is_static = is_static, .key = is_static ? node->identifier : node->node, .node = node};

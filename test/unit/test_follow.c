@@ -27,6 +27,8 @@ TEST(test_target) {
     assert_true(dv_follow_agrees(h.f));
     assert_false(dv_follow_names_decide(h.f));
     assert_true(dv_follow_is_dynamic(h.f, member(2)));
+    assert_true(give_party(&h, true));
+    assert_int_equal(h.other_plans, 1);
     divvy_testing_run(ensemble, 10000);
     assert_int_equal(stat_of(ROOT).version, version);
     assert_int_equal(h.failures + h.lefts + h.no_plans, 0);

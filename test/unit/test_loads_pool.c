@@ -248,6 +248,29 @@ TEST(test_not_readable) {
     pool_close(&l);
 }
 
+/* One that hears so when it is no longer the first says nothing. */
+TEST(test_not_readable_too_late) {
+    pool l;
+    open_members(&l, NULL, 0);
+    for (size_t n = 1; n < 3; n++) add(&l, n, NULL);
+    settle(&l);
+    run_telling(&l, MINUTE_MS);
+    list_done = NULL;
+    is_denied = is_held = true;
+    run_telling(&l, MINUTE_MS);
+    assert_non_null(list_done);
+    is_denied = is_held = false;
+    add(&l, 0, NULL);
+    settle(&l);
+    const dv_reply denied = {.error = DIVVY_EACCES};
+    dv_client_lock(l.members[1].client);
+    list_done(list_context, &denied, dv_client_now(l.members[1].client));
+    dv_client_unlock(l.members[1].client);
+    divvy_testing_run(l.ensemble, 100);
+    assert_int_equal(l.members[1].warnings[DIVVY_WARN_LOAD_UNIT], 0);
+    pool_close(&l);
+}
+
 /* An item that is more than a share is told of once, and its owner has little else. */
 TEST(test_heavy) {
     pool l;

@@ -82,6 +82,21 @@ TEST(test_learnt_and_asked) {
     dv_plan_free(plan);
 }
 
+/* Nothing is read of members that are not static, in whatever slots the plan has them. */
+TEST(test_dynamic_in_any_slots) {
+    static const char *const keys[] = {"c,a=2-w3", "a,a=2-w1", "b,a=2-w2"};
+    SETTLE(5, "a,a=2-w1", "b,a=2-w2", "c,a=2-w3", "d,a=2-w4");
+    dv_plan *plan = dv_plan_make(numbered_set("i", 1));
+    assert_non_null(plan);
+    for (uint32_t slot = 0; slot < COUNT(keys); slot++)
+        add_member(plan, (dv_plan_member){.slot = slot, .key = (char *)(uintptr_t)keys[slot], .weight = 1000});
+    assert_int_equal(ask_of(plan), 1);
+    assert_pending("get /p/party/d,a=2-w4");
+    answer(DYNAMIC, 11);
+    assert_told(0);
+    dv_plan_free(plan);
+}
+
 /* A node that only has the identifier of an absent member is not that member. */
 TEST(test_absent_namesake) {
     SETTLE(5, "a,a=2-w1");

@@ -29,20 +29,28 @@ static void step_scarcely(const dv_plan_events *events) {
     assert_int_equal(step(&w, events), DV_PLAN_NEXT);
 }
 
-/* Drafts and reads the world's plan, with each allocation failing in turn. */
-static void write_and_read_scarcely(void) {
+/* Drafts the world's plan, whole or in chunks. */
+static void draft_scarcely(const dv_plan_sizes *sizes) {
     dv_plan_draft draft;
-    dv_plan_text text;
-    dv_plan *read = NULL;
     int failures = 0, error = DIVVY_ENOMEM;
     for (; error; failures++) {
         scarce_after = failures;
-        error = dv_plan_draft_make(&draft, w.plan, w.before, NULL, NULL);
+        error = dv_plan_draft_make(&draft, w.plan, w.before, NULL, sizes);
+        bool failed = scarce_after < 0;
         scarce_after = -1;
-        if (error) assert_int_equal(error, DIVVY_ENOMEM);
+        assert_int_equal(error, failed ? DIVVY_ENOMEM : 0);
     }
     assert_true(failures > 5);
     dv_plan_draft_clear(&draft);
+}
+
+/* Drafts and reads the world's plan, with each allocation failing in turn. */
+static void write_and_read_scarcely(void) {
+    dv_plan_text text;
+    dv_plan *read = NULL;
+    int failures, error;
+    draft_scarcely(NULL);
+    draft_scarcely(&(dv_plan_sizes){.inline_root_bytes = 0, .chunk_bytes = 100});
     print_whole(&text, w.plan);
     dv_plan_root root;
     for (error = DIVVY_ENOMEM, failures = 0; error; failures++) {
