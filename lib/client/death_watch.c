@@ -161,8 +161,9 @@ void dv_death_watch_left(dv_death_watch *watch, const char *path, const char *me
 }
 
 bool dv_death_watch_lives(const dv_death_watch *watch) {
-    struct pollfd fd = {.fd = watch ? watch->socket_fd : -1, .events = POLLIN};
-    return watch && poll(&fd, 1, 0) >= 0 && !(fd.revents & (POLLHUP | POLLERR));
+    if (!watch) return false;
+    struct pollfd fd = {.fd = watch->socket_fd, .events = POLLIN};
+    return poll(&fd, 1, 0) >= 0 && !(fd.revents & (POLLHUP | POLLERR));
 }
 
 void dv_death_watch_free(dv_death_watch *watch) {

@@ -329,7 +329,6 @@ static void on_connected(divvy_client *client, const dv_session_news *news, int6
 static void on_suspended(divvy_client *client, int64_t now) {
     assert(!client->link_up);
     if (client->state != DIVVY_CONNECTED) return;
-    dv_timer_cancel(&client->beat_timer);
     set_state(client, DIVVY_SUSPENDED);
     dv_client_log(client, DIVVY_LOG_WARN, "the connection is down; reconnecting");
     dv_tell_listeners(client, DV_SESSION_SUSPENDED, now);

@@ -23,8 +23,8 @@ void dv_admission_unwatch(dv_lease *l) {
 
 /* ---- the limit: docs/protocol.md, E3 ---- */
 
-/* Takes the pool's data. Returns false when the lease has failed by them. */
-static bool note_pool(dv_lease *l, const dv_reply *reply, int64_t now) {
+/* Takes the pool's data, by which the lease may fail. */
+static void note_pool(dv_lease *l, const dv_reply *reply, int64_t now) {
     dv_pool *pool = l->pool;
     uint32_t stored = 0;
     assert(dv_lease_is(l, DV_LEASE_QUEUED) || dv_lease_is(l, DV_LEASE_READING));
@@ -36,20 +36,19 @@ static bool note_pool(dv_lease *l, const dv_reply *reply, int64_t now) {
     if (state == DV_LIMIT_BAD) {
         dv_lease_fail_because(l, DIVVY_EPROTO, now, "the data of the pool are no limit: \"%.*s\"",
                               (int)(reply->data_bytes < 32 ? reply->data_bytes : 32), (const char *)reply->data);
-        return false;
+        return;
     }
     if (state == DV_LIMIT_SET && !equal && pool->policy == DIVVY_LIMIT_ERROR && !pool->agreed) {
         dv_lease_fail_because(l, DIVVY_EDIFFERS, now, "the pool's limit is %u, not %u", stored, pool->limit);
-        return false;
+        return;
     }
     bool provides = pool->policy == DIVVY_LIMIT_PROVIDED && !l->provided && !equal;
     if (equal) pool->agreed = l->provided = true;
     l->to_set = state == DV_LIMIT_UNSET || provides;
     l->limit = l->to_set ? pool->limit : stored;
-    if (pool->count <= l->limit) return true;
-    dv_lease_fail_because(l, DIVVY_E2BIG, now, "%u slots are wanted of a pool whose limit is %u", pool->count,
-                          l->limit);
-    return false;
+    if (pool->count > l->limit)
+        dv_lease_fail_because(l, DIVVY_E2BIG, now, "%u slots are wanted of a pool whose limit is %u", pool->count,
+                              l->limit);
 }
 
 /* A lost answer needs no barrier: the write holds for one version only, as the transaction does that comes after it. */

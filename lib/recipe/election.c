@@ -167,7 +167,7 @@ static void hear(dv_listener *listener, dv_session_event event, int64_t now) {
     divvy_election *e = DV_CONTAINER(listener, divvy_election, listener);
     (void)now;
     if (event == DV_SESSION_CONNECTED || event == DV_SESSION_AGAIN || event == DV_SESSION_ROOM) {
-        if (!e->told_elected && !e->lock->acquisition.telling_lost) stand_again(e);
+        if (!e->lock->acquisition.telling_lost) stand_again(e);
         dv_election_hear_requests(e);
         dv_election_decide_to_request(e);
     } else if (event == DV_SESSION_CLOSING) { /* The lock, which hears of it before us, has given the place up. */

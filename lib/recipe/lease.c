@@ -39,7 +39,6 @@ static void on_leaving(dv_node *node) {
     dv_timer_cancel(&l->doubt_timer);
     dv_admission_unwatch(l);
     if (l->place && !l->place_over) dv_contender_leave(l->place);
-    l->place_over = true;
 }
 
 void dv_lease_leave(dv_lease *l) {
@@ -151,7 +150,7 @@ static int queue_up(dv_lease *l) {
 
 static void on_ensured(void *context, int error, int64_t now) {
     dv_lease *l = context;
-    if (error && !l->ensure_error) l->ensure_error = error;
+    if (error) l->ensure_error = error;
     if (!dv_node_replied(&l->node, error, now) || l->node.under_way) return;
     error = l->ensure_error ? l->ensure_error : queue_up(l);
     if (error) dv_node_fail(&l->node, error, now);

@@ -48,14 +48,14 @@ static bool parse_more_runs(const char *at, dv_slots *slots) {
     return true;
 }
 
-/* From the lowest up and apart from each other, within the ints. */
+/* From the lowest up and apart from each other, within the largest limit. */
 static bool runs_are_sound(const dv_slots *slots) {
     uint64_t end = 0;
     for (size_t i = 0; i < slots->run_count; i++) {
         const dv_slot_run *run = &slots->runs[i];
         if (i > 0 && run->first <= end) return false;
         end = (uint64_t)run->first + run->count;
-        if (end > (uint64_t)INT32_MAX + 1) return false;
+        if (end > INT32_MAX) return false;
     }
     return true;
 }

@@ -172,6 +172,7 @@ TEST(test_refused_write) {
     connect_at(0);
     answer(false, 0, 1000, 1, 1005);
     answer(true, DIVVY_ENOENT, 2000, 1, 2005);
+    answer(true, DIVVY_ENOENT, 2005 + LAG_MS, 1, 2200);
     assert_int_equal(proven(), 0);
 }
 

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,6 +131,30 @@ static void check_program(const char *text, mode_t mode, const char *words) {
     rmdir(folder);
 }
 
+/* A signal to the host's whole group does not end the program, and what the host ignores is of no concern to it. */
+TEST_IN(test_signals, set_up, NULL) {
+    const char *folder = folder_with(
+        "#!/bin/sh\nexec sed -n 's/^SigBlk://p;s/^SigIgn://p' /proc/self/status > \"${0%/*}/signals\"\n", 0700);
+    divvy_client_config config = watched();
+    char path[128];
+    unsigned long long blocked, ignored;
+    setenv("DIVVY_LIBEXEC", folder, 1);
+    signal(SIGUSR1, SIG_IGN);
+    check_refused(&config, DIVVY_ESYSTEM, folder);
+    signal(SIGUSR1, SIG_DFL);
+    snprintf(path, sizeof path, "%s/signals", folder);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%llx %llx", &blocked, &ignored), 2);
+    fclose(file);
+    assert_true(blocked & 1ULL << (SIGTERM - 1) && blocked & 1ULL << (SIGHUP - 1));
+    assert_false(ignored & 1ULL << (SIGUSR1 - 1));
+    unlink(path);
+    snprintf(path, sizeof path, "%s/divvy-death-watch", folder);
+    unlink(path);
+    rmdir(folder);
+}
+
 /* A program that is missing, that may not be run, that ends at once, that says something else, and that says nothing,
  * is none: the message says where it is. One that says nothing is killed. */
 TEST_IN(test_no_program, set_up, NULL) {
@@ -251,6 +276,7 @@ TEST(test_told) {
     config.auth_scheme = "digest";
     config.auth = "u:p";
     config.acl = DIVVY_ACL_CREATOR;
+    config.failover_delay_ms = 4321;
     config.tls_ca_file = "/ca";
     config.sasl_host = "host";
     dv_death_watch *watch = use(ends, &config);
@@ -259,6 +285,7 @@ TEST(test_told) {
     assert_int_equal(will.session_id, -7);
     assert_int_equal(will.timeout_ms, 12000);
     assert_int_equal(will.acl, DIVVY_ACL_CREATOR);
+    assert_int_equal(will.delay_ms, 4321);
     assert_memory_equal(will.password, password, sizeof password);
     assert_string_equal(will.texts[DV_WILL_HOSTS], "a:1,b:2");
     assert_string_equal(will.texts[DV_WILL_AUTH], "u:p");

@@ -64,6 +64,20 @@ static void come_late(int64_t ms) {
     assert_true(divvy_client_process(client, 0) > 0);
 }
 
+static void on_timer(dv_timer *timer, int64_t now) {
+    (void)timer, (void)now;
+}
+
+/* A timer counts as something that was done, though nothing came of it. */
+TEST(test_timer_counts) {
+    dv_timer timer = {.fire = on_timer};
+    dv_client_lock(client);
+    dv_timer_set(client, &timer, dv_client_now(client));
+    dv_client_unlock(client);
+    assert_int_equal(divvy_client_process(client, 0), 1);
+    assert_int_equal(divvy_client_process(client, 0), 0);
+}
+
 /* In time all the time, and then for one interval too long: one warning, that says by how much. */
 TEST(test_late) {
     dv_fake_session(fake, DIVVY_CONNECTED);

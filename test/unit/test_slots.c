@@ -58,6 +58,7 @@ TEST(test_counts_what_has_no_number) {
     assert_string_equal(CHOSEN(2, 1, KAZOO, "a,n=0,c=1"), "full");
     assert_string_equal(CHOSEN(3, 1, "stray", "a,n=0,c=0"), ",n=0,c=1");
     assert_string_equal(CHOSEN(2, 1, "stray", "a,n=0,c=0"), "full");
+    assert_string_equal(CHOSEN(2, 1, "a,n=0,c=3,x=2+2"), ",n=0,c=1"); /* malformed in the end only */
 }
 
 /* Leases from before the limit was lowered count, wherever they are, and lie outside the new slots. */
@@ -135,7 +136,8 @@ TEST(test_names) {
         "a,n=0,c=1,",
         "a,n=2147483648,c=1",
         "a,n=0,c=2147483648",
-        "a,n=2147483647,c=2",
+        "a,n=2147483647,c=1",
+        "a,n=2147483646,c=2",
         "a,n=99999999999999999999,c=1",
         "a-b,n=0,c=1",
         "a,n=0,c=1,x=",
