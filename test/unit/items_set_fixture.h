@@ -143,6 +143,13 @@ static inline void join_plainly(member *m, const char *identifier, const char *i
     join(m, identifier, items, (divvy_partitioner_config)DIVVY_PARTITIONER_CONFIG_INIT);
 }
 
+/* Releases what is revoked, and goes on until the share is acquired and told. */
+static inline void release(member *m) {
+    assert_int_equal(divvy_partitioner_release_set(m->p), 0);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m->p, PATIENCE_MS), 0);
+    run(1);
+}
+
 static inline void leave(member *m) {
     divvy_partitioner_destroy(m->p);
     divvy_client_close(m->client);

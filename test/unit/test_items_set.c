@@ -16,9 +16,7 @@ TEST(test_replaced) {
     assert_int_equal(heard(&m, "c")->revoked_reason, DIVVY_REASON_FOREIGN);
     assert_int_equal(heard(&m, "a")->gained_reason, DIVVY_REASON_FOREIGN);
 
-    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
-    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
-    run(1);
+    release(&m);
     assert_snapshot(&m, "a b d");
     assert_table(&m, "a b d");
     assert_false(divvy_testing_exists(ensemble, "/pool/locks/c")); /* P15: its owner deletes the empty directory */
@@ -57,9 +55,7 @@ TEST(test_back_again) {
     assert_int_equal(deal(&m, "a b", "a b"), 0);
     run(1000);
     assert_snapshot(&m, "a b*");
-    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
-    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
-    run(1);
+    release(&m);
     assert_snapshot(&m, "a b");
     assert_int_equal(heard(&m, "b")->token, token);
     leave(&m);
@@ -99,9 +95,7 @@ TEST(test_removed_one_after_another) {
     assert_int_equal(divvy_partitioner_state(m.p), DIVVY_RELEASE);
     assert_snapshot(&m, "a b*");
     assert_table(&m, "a b");
-    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
-    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
-    run(1);
+    release(&m);
     assert_snapshot(&m, "a");
     assert_table(&m, "a");
     assert_int_equal(m.releases, 2);
@@ -132,9 +126,7 @@ TEST(test_unshown) {
     assert_int_equal(places("x"), 1);
     assert_table(&m, "a y");
     assert_snapshot(&m, "a y*");
-    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
-    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
-    run(1);
+    release(&m);
     assert_snapshot(&m, "a");
     assert_table(&m, "a");
     leave(&m);
@@ -173,9 +165,7 @@ TEST(test_all_new) {
     assert_int_equal(deal(&m, "d e f", "d e f"), 0);
     run(1000);
     assert_snapshot(&m, "a* b* c* d e f");
-    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
-    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
-    run(1);
+    release(&m);
     assert_snapshot(&m, "d e f");
     assert_table(&m, "d e f");
     leave(&m);
@@ -209,9 +199,7 @@ TEST(test_eager) {
     assert_int_equal(deal(&m, "a c", "a c"), 0);
     run(1000);
     assert_snapshot(&m, "a* b*");
-    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
-    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
-    run(1);
+    release(&m);
     assert_snapshot(&m, "a c");
     assert_true(heard(&m, "a")->token > token);
     assert_table(&m, "a c");
@@ -261,9 +249,7 @@ TEST(test_lost_and_rejoined) {
     run(PATIENCE_MS);
     assert_int_equal(divvy_partitioner_state(m.p), DIVVY_RELEASE);
     assert_snapshot(&m, "");
-    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
-    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
-    run(1);
+    release(&m);
     assert_int_equal(dv_item_count(m.p), 2); /* without what was removed, and lost with the session */
     divvy_partition *snapshot = divvy_partitioner_partition(m.p);
     assert_int_equal(divvy_partition_count(snapshot), 2);
@@ -285,9 +271,7 @@ TEST(test_suspended) {
     assert_int_equal(divvy_partitioner_release_set(m.p), 0);
     run(10);
     assert_snapshot(&m, "a*");
-    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
-    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
-    run(1);
+    release(&m);
     assert_snapshot(&m, "a");
     assert_table(&m, "a");
     leave(&m);
