@@ -166,7 +166,8 @@ class Player {
         place = {std::string(r.who), replay::number_of(name), hex(r.value("zxid")), false, false};
         auto m = members.find(std::string(r.who));
         if (m == members.end()) return nullptr; // kazoo's, or an administrator's
-        const Own &own = m->second.items[item];
+        Own &own = m->second.items[item];
+        own.released.erase(place.number); // another place had it
         auto asked = own.asked.find(name.substr(0, replay::number_at(name)));
         if (asked == own.asked.end()) return "nobody asked for the place";
         place.parks = asked->second;
@@ -230,7 +231,6 @@ class Player {
         if (stands(r, item, own.number) && is_behind(item, own.number)) return "another place stands before its own";
         own.first = true;
         own.revoked = false;
-        own.released.erase(own.number);
         World w = world_of(true, place->listed_first || !place->parks ? LISTS : PARKED);
         w.members[OTHER].place = !place->listed_first;
         if (place->listed_first) return ask(&w, LIST);

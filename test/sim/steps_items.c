@@ -24,7 +24,8 @@ typedef struct {
 typedef struct {
     sim_world *world;
     int64_t session;
-    size_t item; /* whose queue is listed; SIZE_MAX: a note is read */
+    bool reads, lists; /* a note, the queue of an item; else only what the answer leads to is of interest */
+    size_t item;
     char node[SIM_NODE_BYTES];
     dv_reply_fn done;
     void *context;
@@ -191,9 +192,9 @@ void sim_steps_items_transaction(const sim_world *w, const divvy_testing_transac
 /* ---- the layer over a member's seam ---- */
 
 static void record_answer(const asked *a, const dv_reply *reply) {
-    begin_record(a->world, a->session, a->item, a->item == SIZE_MAX ? "read" : "list");
+    begin_record(a->world, a->session, a->item, a->reads ? "read" : "list");
     fprintf(steps, " answer=%s", !reply->error ? "done" : reply->error == DIVVY_ENOENT ? "none" : "lost");
-    if (a->item == SIZE_MAX) {
+    if (a->reads) {
         fprintf(steps, " node=%s", a->node);
         if (!reply->error) fprintf(steps, " mzxid=%llx", (unsigned long long)reply->stat->mzxid);
     } else {
@@ -207,7 +208,7 @@ static void record_answer(const asked *a, const dv_reply *reply) {
 static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     asked *a = context;
     sim_steps_items_look(a->world);
-    if (is_recorded(a->world)) record_answer(a, reply);
+    if (is_recorded(a->world) && (a->reads || a->lists)) record_answer(a, reply);
     a->done(a->context, reply, now);
     sim_steps_items_look(a->world);
     free(a);
@@ -227,9 +228,10 @@ static asked *new_asked(const sim_member *m, const dv_op *op) {
     char path[256];
     snprintf(path, sizeof path, "%s/", op->path);
     size_t item = op->kind == DV_CHILDREN ? sim_item_of_path(m->world, path, &name) : SIZE_MAX;
-    if (!reads && item == SIZE_MAX) return NULL;
     asked *a = calloc(1, sizeof *a);
     if (!a) abort();
+    a->reads = reads;
+    a->lists = item != SIZE_MAX;
     a->world = m->world;
     a->session = divvy_client_session_id(m->client);
     a->item = item;
