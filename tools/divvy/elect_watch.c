@@ -27,13 +27,16 @@ divvy_election_config dv_elect_config(const dv_elect_options *options) {
 /* ---- watching ---- */
 
 static void on_leader(divvy_election *election, const divvy_leader *leader, void *user) {
-    char *data = leader ? dv_text_readable(leader->data) : NULL, *line = NULL;
-    int bytes = leader ? asprintf(&line, "leader %" PRId64 " %s\n", leader->token, data ? data : "?")
-                       : asprintf(&line, "nobody\n");
+    static const char nobody[] = "nobody\n";
+    char *data = leader ? dv_text_readable(leader->data) : NULL, *line = NULL, short_line[64];
     (void)election;
-    if (bytes > 0) dv_output_write(user, line, (size_t)bytes);
+    if (data && asprintf(&line, "leader %" PRId64 " %s\n", leader->token, data) < 0) line = NULL;
+    /* Without memory a line comes all the same. */
+    if (leader) snprintf(short_line, sizeof short_line, "leader %" PRId64 " ?\n", leader->token);
+    const char *told = !leader ? nobody : line ? line : short_line;
+    dv_output_write(user, told, strlen(told));
     free(data);
-    if (bytes >= 0) free(line);
+    free(line);
 }
 
 /* Until a signal comes, or the reader of our output has gone. */
