@@ -20,7 +20,6 @@ static dv_lease *of_node(dv_node *node) {
 void dv_lease_enter_stage(dv_lease *l, dv_lease_stage to) {
     enum { READ = 1u << DV_LEASE_QUEUED | 1u << DV_LEASE_READING }; /* queued: the list was requested on entering */
     static const unsigned from[] = {
-        [DV_LEASE_ENSURING] = 1u << DV_LEASE_ENSURING,
         [DV_LEASE_QUEUED] = 1u << DV_LEASE_ENSURING,
         [DV_LEASE_READING] = READ | 1u << DV_LEASE_FULL | 1u << DV_LEASE_SETTING,
         [DV_LEASE_FULL] = READ,
@@ -158,8 +157,7 @@ static void on_ensured(void *context, int error, int64_t now) {
 
 static int ensure_paths(dv_lease *l) {
     const char *const paths[] = {l->pool->path, l->pool->queue};
-    dv_lease_enter_stage(l, DV_LEASE_ENSURING);
-    assert(l->node.under_way == 0);
+    assert(dv_lease_is(l, DV_LEASE_ENSURING) && l->node.under_way == 0);
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         if (dv_ensure_path(l->node.client->znode, paths[i], l->pool->mode, on_ensured, l) == 0) l->node.under_way++;
         else l->ensure_error = DIVVY_ENOMEM;
@@ -171,7 +169,6 @@ static int ensure_paths(dv_lease *l) {
 
 static void hear(dv_node *node, dv_session_event event, int64_t now) {
     dv_lease *l = of_node(node);
-    if (event == DV_SESSION_OVER || event == DV_SESSION_CLOSED) dv_admission_unwatch(l);
     if (event != DV_SESSION_CONNECTED) return;
     bool at_head = dv_lease_is(l, DV_LEASE_READING) || dv_lease_is(l, DV_LEASE_FULL);
     if (at_head) dv_admission_read(l, false, now); /* A watch may have been missed. */

@@ -261,7 +261,7 @@ int divvy_party_list(divvy_client *client, const char *path, int kind, divvy_str
 /* ---- our own node ---- */
 
 static const char *own_path(const divvy_party *party) {
-    return party->membership && !party->left ? dv_membership_path(party->membership) : NULL;
+    return party->membership ? dv_membership_path(party->membership) : NULL;
 }
 
 int divvy_party_joined(const divvy_party *party) {

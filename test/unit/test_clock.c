@@ -176,6 +176,14 @@ TEST(test_refused_write) {
     assert_int_equal(proven(), 0);
 }
 
+/* Answers close together count as one, so that the oldest of them outlives what a proof takes, however many come. */
+TEST(test_busy) {
+    reset();
+    connect_at(0);
+    for (int64_t at = 1000; at < 6000; at++) answer(at % 100 == 0, 0, at, 1, at + 1);
+    assert_in_range(proven(), 6000 - 2 * (GUARD_MS + 100), 6000);
+}
+
 /* On a later connection any write proves what was answered on an earlier one, and only that. */
 TEST(test_later_connection) {
     reset();

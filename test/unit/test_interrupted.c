@@ -98,6 +98,16 @@ TEST(test_acquire) {
     divvy_lock_destroy(lock);
 }
 
+/* A call that waits for a shorter time than lies between two questions takes that time, and no longer. */
+TEST(test_short_wait) {
+    assert_int_equal(divvy_client_wait_connected(client, WAIT_MS), 0);
+    divvy_testing_link_client(ensemble, client, DIVVY_TESTING_LINK_DOWN);
+    while (divvy_client_state(client) == DIVVY_CONNECTED) assert_true(divvy_client_process(client, 1000) >= 0);
+    int64_t began = divvy_testing_now_ms(ensemble);
+    assert_int_equal(divvy_client_wait_connected(client, 20), DIVVY_ETIMEDOUT);
+    assert_int_equal(divvy_testing_now_ms(ensemble) - began, 20);
+}
+
 static void interrupt_heartbeat(divvy_registry *registry) {
     cJSON *status = cJSON_CreateObject();
     cJSON_AddStringToObject(status, "role", "web");

@@ -65,6 +65,17 @@ TEST(test_limits) {
     if (!strstr(said, "quota of /a (count=1????~!)")) fail_msg("%s", said);
 }
 
+/* Limits are cut to one byte less than there is room for. */
+TEST(test_long_limits) {
+    char limits[DV_QUOTA_TEXT_BYTES], shown[DV_QUOTA_TEXT_BYTES + 4];
+    memset(limits, 'x', sizeof limits);
+    snprintf(shown, sizeof shown, " (%.*s) ", DV_QUOTA_TEXT_BYTES - 1, limits);
+    refuse("/a");
+    answer_limits(limits, sizeof limits);
+    dv_fake_run(fake);
+    if (!strstr(said, shown)) fail_msg("%s", said);
+}
+
 /* A known quota is told of once, and again after a minute; that of another node is looked for at once. */
 TEST(test_told_once) {
     refuse("/a/l");

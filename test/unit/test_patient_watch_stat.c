@@ -205,6 +205,36 @@ TEST(test_changes) {
     }
 }
 
+static void vouch(int64_t pzxid) {
+    dv_client_lock(dv_fake_client(fake));
+    dv_patient_watch_vouch(watch, pzxid, dv_fake_now(fake));
+    dv_client_unlock(dv_fake_client(fake));
+    dv_fake_run(fake);
+}
+
+/* W20: what others have seen stand still is listed next, and told if the list is that. Else that is over: later changes
+ * are looked at as cheaply as ever. */
+TEST(test_vouched) {
+    settle_first(BOUNDARY_MS, BOUNDARY_MS);
+    int64_t at = elapsed();
+    become("abcd");
+    vouch(party.pzxid);
+    go_on(INTERVAL_MS);
+    assert_int_equal(told.settled, 2);
+    assert_int_equal(told.settled_at, at + INTERVAL_MS);
+    assert_int_equal(told.lists, 1);
+    go_on(3000);
+    become("abcde");
+    vouch(99);
+    go_on(INTERVAL_MS);
+    assert_int_equal(told.lists, 2);
+    become("abcdef");
+    go_on(3000);
+    assert_int_equal(told.settled, 3);
+    assert_string_equal(told.names, "abcdef");
+    assert_int_equal(told.lists, 3); /* what was vouched for in vain, and what stood still */
+}
+
 /* Changes that no watch tells, as none is set, are found one interval later, and start the boundary again. */
 TEST(test_changes_while_settling) {
     settle_first(BOUNDARY_MS, BOUNDARY_MS);

@@ -119,6 +119,7 @@ TEST(test_admitted_by_the_list_alone) {
     dv_fake_answer_multi(fake, 0, (dv_reply[3]){{.stat = &stat}});
     assert_int_equal(result, 0);
     assert_true(divvy_semaphore_held(semaphore));
+    assert_int_equal(dv_fake_client(fake)->watched.used_bytes, 0); /* E7: nobody else watches the pool */
 }
 
 /* E3: a pool that cannot be read ends the acquire at once. */
@@ -134,6 +135,17 @@ TEST(test_list_refused) {
     answer_limit("2", 1);
     dv_fake_answer(fake, &(dv_reply){.error = DIVVY_EACCES});
     assert_int_equal(result, DIVVY_EACCES);
+}
+
+/* Where an answer tells the end of the session, and then the session does, nothing is watched any longer. */
+TEST(test_session_over) {
+    come_first(1, 0);
+    assert_pending(READ_BOTH);
+    answer_limit("2", 1);
+    assert_true(dv_fake_is_watched(fake, "/s"));
+    dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ELOST});
+    dv_fake_session(fake, DIVVY_LOST);
+    assert_false(dv_fake_is_watched(fake, "/s"));
 }
 
 TEST_EACH(set_up, tear_down);
