@@ -230,6 +230,25 @@ TEST(test_leave) {
     close_pool();
 }
 
+/* A leave whose plan may not be written ends with that error, and the user is warned. */
+TEST(test_leave_denied) {
+    enum { NOAUTH = -102 };
+    member_host h;
+    open_pool(9, 3);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    begin(&h, &users[1], member(2), "m2", false);
+    assert_true(give_party(&h, true));
+    STEP_UNTIL(h.generation > 0);
+    assert_int_equal(divvy_testing_answer(ensemble, users[1].client, NOAUTH, 0, 0, 1000), 0);
+    WITH_LOCK(assert_true(dv_follow_request_leave(h.f, true, dv_client_now(h.client))));
+    STEP_UNTIL(h.lefts > 0);
+    assert_int_equal(h.left_error, DIVVY_EACCES);
+    assert_int_equal(h.warnings[DIVVY_WARN_PLAN], 1);
+    assert_int_equal(divvy_testing_answer(ensemble, users[1].client, NOAUTH, 0, 0, 0), 0);
+    end(&h);
+    close_pool();
+}
+
 /* There is no place to give up before a party has settled; and none where names decide, which ends a leave, too. */
 TEST(test_leave_without_plan) {
     member_host h;

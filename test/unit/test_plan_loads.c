@@ -84,6 +84,30 @@ TEST(test_came_from) {
     world_end(&w);
 }
 
+/* A10: so it does where two members have one identifier: each gave what stands at its own place. */
+TEST(test_twins_gave) {
+    static const char *const keys[] = {"a-twin", "b-twin", "c-other"};
+    dv_plan *plan = dv_plan_make(numbered_set("i", 3));
+    assert_non_null(plan);
+    for (uint32_t slot = 0; slot < COUNT(keys); slot++) {
+        const dv_plan_member m = {
+            .slot = slot, .key = (char *)(uintptr_t)keys[slot], .zone = "", .leaving = "", .weight = 1000};
+        assert_true(dv_plan_add_member(plan, &m));
+        plan->owners[slot] = 2;
+    }
+    plan->loads = dv_loads_make("jobs", 3);
+    assert_non_null(plan->loads);
+    for (uint32_t item = 0; item < 2; item++) assert_true(dv_loads_add_giver(plan->loads, "twin", 1500, &item, 1));
+    dv_plan_table t;
+    dv_plan_balance b;
+    assert_true(dv_plan_table_lay(&t, plan, false, NULL, false) && dv_plan_balance_lay(&b, &t, plan, NULL));
+    for (size_t n = 0; n < t.item_count; n++)
+        assert_int_equal(b.items[n].came_from, t.places[n] < 2 ? t.places[n] + 1 : 0);
+    dv_plan_balance_free(&b);
+    dv_plan_table_free(&t);
+    dv_plan_free(plan);
+}
+
 /* What load moved, no later step moves back: orphans and joins are dealt by the classes of the plan. */
 TEST(test_later_steps) {
     pool(3, 30);
