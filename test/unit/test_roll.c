@@ -164,6 +164,34 @@ TEST(test_long_step) {
     dv_roll_clear(&roll);
 }
 
+/* Returns whether a roll tells the step to a party of two names of so many bytes, the second of which has come. */
+static bool tells_step(size_t there, size_t came) {
+    char first[3000], second[3000];
+    const char *const names[] = {first, second};
+    assert_true(there < sizeof first && came < sizeof second);
+    memset(first, 'a', there);
+    memset(second, 'b', came);
+    first[there] = second[came] = '\0';
+    const dv_roll_party before = {names, 1, 10}, to = {names, 2, 20};
+    dv_plan_text text = print(NULL, &before, &to);
+    bool tells = !memmem(text.bytes, text.count, "\"steps\":[]", strlen("\"steps\":[]"));
+    free(text.bytes);
+    return tells;
+}
+
+/* The bounds of a step are met to the byte: 1 KiB; and half of all names, with four bytes for each. */
+TEST(test_longest_step) {
+    enum {
+        AROUND = sizeof "['a',['" - 1 + sizeof "'],[]]" - 1,
+        LONG = 2000,
+        HALF = 2 * (LONG + AROUND) - 2 * 4 - LONG
+    };
+    assert_true(tells_step(1, DV_ROLL_KEPT_BYTES - AROUND));
+    assert_false(tells_step(1, DV_ROLL_KEPT_BYTES - AROUND + 1));
+    assert_true(tells_step(HALF, LONG));
+    assert_false(tells_step(HALF - 1, LONG));
+}
+
 static int parse_error(const char *text) {
     dv_roll roll;
     dv_plan_fault fault = {0};
