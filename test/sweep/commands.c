@@ -198,6 +198,7 @@ static void command_for(sweep *s, const dv_command *about, const char *line, int
     sigset_t signals;
     sweep_command_begin(s, &w);
     sigprocmask(SIG_SETMASK, NULL, &signals);
+    signal(SIGPIPE, SIG_IGN); /* As main() has it. */
     if (end_ms) sweep_command_end_after(end_ms);
     if (strstr(line, "--members")) snprintf(text, sizeof text, "%s %s", about->name, line);
     else snprintf(text, sizeof text, "%s --connect 127.0.0.1:%d %s", about->name, sweep_command_server(), line);
