@@ -164,7 +164,7 @@ TEST(test_long_step) {
     dv_roll_clear(&roll);
 }
 
-/* Returns whether a roll tells the step to a party of two names of so many bytes, the second of which has come. */
+/* Returns whether a roll tells the step to a party of two names of so many bytes, where the second one has come. */
 static bool tells_step(size_t there, size_t came) {
     char first[3000], second[3000];
     const char *const names[] = {first, second};
