@@ -18,7 +18,7 @@
 enum {
     ITEMS = 5,
     MEMBERS = SWEEP_COMMAND_MEMBERS,
-    WORDS_MAX = 24,
+    WORDS_MAX = 32,
     WORDS_BYTES = 512,
     OUTPUT_BYTES = 65536,
     THREAD_WAIT_MS = 10000
@@ -245,10 +245,13 @@ COMMAND(locks, locks, "", 0)
 COMMAND(locks_one, locks, "nightly", 0)
 COMMAND(locks_json, locks, "--json", 0)
 COMMAND(services, services, "", 0)
+COMMAND(services_healthy, services, "--healthy", 0)
+COMMAND(services_none, services, "ghost", 0)
 COMMAND(services_json, services, "web --json", 0)
 COMMAND(plan, plan, "--path " POOL " --join 1 --leave m0", 0)
 COMMAND(plan_json, plan, "--path " POOL " --json --drain m1", 0)
 COMMAND(drain, drain, "--path " POOL " --reason trial m1", 0)
+COMMAND(drain_undo, drain, "--path " POOL " --undo --json m1", 0)
 COMMAND(drain_dry_run, drain, "--path " POOL " --dry-run --json m1", 0)
 COMMAND(pin, pin, "--path " POOL " e m1", 0)
 COMMAND(unpin, unpin, "--path " POOL " a", 0)
@@ -293,8 +296,8 @@ RUN(run, announce_load, announce, "--role web --load-command echo\t3 -- echo ran
 RUN(member, works, partition, MEMBER "--item a --item b --events - -- echo ran", SOON_MS)
 void sweep_member_is_measured(sweep *s) {
     command_for(s, &dv_partition_command,
-                MEMBER "--item a --balance cpu --load-interval 1s --quarantine 1/1h --metrics " METRICS
-                       " --events - -- false",
+                MEMBER "--item a --item b --balance cpu --load-interval 1s --quarantine 1/1h --metrics " METRICS
+                       " --events - -- sh -c kill\t-KILL\t$$",
                 0, SOON_MS);
     unlink(METRICS);
 }
