@@ -255,6 +255,22 @@ void ask_empty(size_t number) {
     cases++;
 }
 
+// T2: the user has prepared for what he was told of, or has seen in a list; P10: he is told again once that is proven.
+void ask_told(size_t number) {
+    Digits d(number);
+    told_facts f = {};
+    for (bool *flag : {&f.wanted, &f.is_first, &f.has_place, &f.was_told, &f.looks, &f.is_preparing, &f.says_all,
+                       &f.says, &f.proven, &f.arrives})
+        *flag = d.flag();
+    const told_answer a = facts_told(&f);
+    bool knows = f.was_told || (f.looks && f.is_preparing);
+    bool prepared = !f.arrives && (f.says || (f.says_all && knows));
+    expect(a.learned == !(f.wanted || f.is_first || f.has_place), "a plan is news where it says nothing new", number);
+    expect(a.prepared == prepared, "the user has prepared for what he does not know, or has not", number);
+    expect(a.told_again == (f.proven && f.is_preparing), "the user is told again, or is not", number);
+    cases++;
+}
+
 // T0, T6: an item is given to the place behind that of its owner, if that stood when the owner read the note of r.
 void ask_note(size_t number) {
     Digits d(number);
@@ -295,6 +311,7 @@ int main(int count, char **arguments) {
     ask_all("the last item that came", size_t{1} * 512 * 3 * 256, each, ask_ended);
     ask_all("what is taken", size_t{NOTES} * NOTES * 3 * 4 << 10, each, ask_take);
     ask_all("an empty queue", NOTES * 64, 1, ask_empty);
+    ask_all("what the user knows", 1024, 1, ask_told);
     ask_all("what a note says", size_t{4} * 18 * 18 * 18, each, ask_note);
     facts_end();
     printf("%zu cases\n", cases);

@@ -200,6 +200,31 @@ take_answer facts_take(const take_facts *f) {
     return a;
 }
 
+told_answer facts_told(const told_facts *f) {
+    stub_member m;
+    struct dv_contender place = {0};
+    stub_member_begin(&m);
+    dv_item *item = m.item;
+    item->life.wanted = f->wanted;
+    item->life.is_first = f->is_first;
+    item->life.contender = f->has_place ? &place : NULL;
+    dv_take_expect(item, dv_nobody, STUB_NOW);
+    told_answer a = {.learned = item->take.since != 0};
+    if (f->is_preparing) item->life.stage = DV_STAGE_PREPARING;
+    item->told.prepare = f->was_told;
+    if (f->looks) dv_take_seen(&m.p);
+    if (f->says_all) dv_take_prepared(&m.p, NULL);
+    if (f->says) dv_take_prepared(&m.p, item);
+    if (f->proven) dv_take_proven(&m.p);
+    if (f->arrives) dv_take_arrived(item);
+    a.prepared = item->take.prepared;
+    a.told_again = stubs.reported;
+    dv_take_forget(item);
+    CHECK(item->take.owner == NULL && item->take.since == 0 && stubs.flushed == f->proven);
+    stub_member_end(&m);
+    return a;
+}
+
 /* ---- what a note says ---- */
 
 static size_t list(uint32_t *items, uint8_t bits) {

@@ -79,6 +79,19 @@ typedef struct {
 
 take_answer facts_take(const take_facts *f);
 
+/* What the user knows of an item to prepare, and then says. */
+typedef struct {
+    bool wanted, is_first, has_place;                           /* as the plan comes */
+    bool was_told, looks, is_preparing, says_all, says, proven; /* looks: at the list of items to prepare */
+    bool arrives;
+} told_facts;
+
+typedef struct {
+    bool learned, prepared, told_again;
+} told_answer;
+
+told_answer facts_told(const told_facts *f);
+
 /* ---- what a note says ---- */
 
 enum { FACT_ITEMS = 6, FACT_GIVEN = 3 };
