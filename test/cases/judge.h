@@ -38,6 +38,20 @@ class Judge {
         : plan(from), party(there), events(what), r(from, there, what) {
         result = step_of(&plan, &party, &events, &next, &asks);
     }
+    // Returns what is wrong with who is who in the plan (D12, D38), or NULL.
+    const char *judge_nodes() const {
+        if (!plan.is_there || r.is_left_alone || r.asks) return nullptr;
+        const step_who who = step_who_is(&plan, &party);
+        for (int n = 0; n < STEP_NODES; n++) {
+            const step_node &node = party.nodes[n];
+            if (!node.is_there || node.is_ghost) continue;
+            bool is_last = r.winner(node.member) == n;
+            bool is_member = plan.members[node.member].is_there && is_last;
+            if ((who.fenced >> n & 1) == is_last) return "a node is fenced that counts, or is not";
+            if (who.members[n] != (is_member ? node.member : NOBODY)) return "a node is another member";
+        }
+        return nullptr;
+    }
     // Returns what is wrong with the code's answer, or NULL.
     const char *judge() {
         if (r.is_left_alone) return result == STEP_NOTHING ? nullptr : "a plan is made where there may be none";
@@ -273,9 +287,10 @@ class Judge {
     }
 };
 
-inline void ask(const step_plan &plan, const step_party &party, const step_events &events) {
+inline void ask(const step_plan &plan, const step_party &party, const step_events &events, bool asks_nodes = false) {
     Judge j(plan, party, events);
     const char *what = j.judge();
+    if (!what && asks_nodes) what = j.judge_nodes();
     cases++;
     plans += j.has_plan();
     if (what && !faults[what]++) j.print(what);

@@ -181,7 +181,7 @@ void act(const Dials &at) {
     if (!(plan.is_balanced && plan.loads.are_there) && !plan.max_moves) plan.moved = 0; // D19, D50
     put_event(e, at);
     if (!plan.is_there && e.wish) return; // an operator begins no plan
-    ask(plan, party, e);
+    ask(plan, party, e, true);
 }
 
 } // namespace

@@ -43,10 +43,10 @@ void step_end(void) {
 }
 
 static uint8_t set_of(uint32_t crc) {
-    for (unsigned set = 1; set < SETS; set++)
-        if (sets[set]->crc == crc) return (uint8_t)set;
-    CHECK(!"a known set");
-    return 0;
+    unsigned set = 1;
+    while (set < SETS && sets[set]->crc != crc) set++;
+    CHECK(set < SETS);
+    return (uint8_t)set;
 }
 
 static char *text(const char *constant) {
@@ -98,10 +98,10 @@ static dv_wishes *make_wishes(const step_plan *plan) {
 }
 
 static uint8_t find(const char *const *texts, unsigned count, const char *wanted) {
-    for (unsigned n = 0; n < count; n++)
-        if (strcmp(texts[n], wanted) == 0) return (uint8_t)n;
-    CHECK(!"a known text");
-    return 0;
+    unsigned n = 0;
+    while (n < count && strcmp(texts[n], wanted) != 0) n++;
+    CHECK(n < count);
+    return (uint8_t)n;
 }
 
 /* Returns the member with that key; STEP_NOBODY for "". */
@@ -341,6 +341,21 @@ static void make_party(party_made *made, const step_plan *plan, const step_party
         if (from->set >> i & 1) made->owners[number_of(from->set, i)] = has ? (uint32_t)at[owner] : UINT32_MAX;
     }
     party->owners = made->owners;
+}
+
+step_who step_who_is(const step_plan *plan, const step_party *party) {
+    party_made there;
+    dv_plan *before = make_plan(plan);
+    step_who who = {{0}, 0};
+    make_party(&there, plan, party);
+    memset(who.members, STEP_NOBODY, sizeof who.members);
+    for (size_t n = 0; n < there.party.count; n++) {
+        const dv_plan_member *m = dv_plan_member_of(before, &there.party, n);
+        if (m != NULL) who.members[there.of[n]] = (uint8_t)index_of(m);
+        who.fenced |= (unsigned)dv_plan_fenced(&there.party, n) << there.of[n];
+    }
+    dv_plan_free(before);
+    return who;
 }
 
 typedef struct {

@@ -101,6 +101,14 @@ typedef struct {
 
 typedef enum { STEP_NEXT, STEP_NOTHING, STEP_ASK } step_result;
 
+/* D12, D38: which member each node is by the plan, or STEP_NOBODY; a bit for each node that is fenced. */
+typedef struct {
+    uint8_t members[STEP_NODES];
+    unsigned fenced;
+} step_who;
+
+step_who step_who_is(const step_plan *plan, const step_party *party);
+
 void step_begin(void);
 void step_end(void);
 /* Returns the result, and fills in the next plan. *asks has a bit for each node that is to be read. */

@@ -68,6 +68,23 @@ class Ruled {
         return needs;
     }
 
+    // D12: returns the node that a member is, or -1.
+    int winner(int member) const {
+        int found = -1;
+        for (int n = 0; n < STEP_NODES; n++) {
+            const step_node &node = party.nodes[n];
+            if (!counts(node) || node.member != member) continue;
+            if (found < 0) {
+                found = n;
+                continue;
+            }
+            const step_node &best = party.nodes[found];
+            int64_t a = start_of(node), b = start_of(best);
+            if (a != b ? a > b : node.czxid >= best.czxid) found = n; // of equal ones the greater name
+        }
+        return found;
+    }
+
   private:
     const step_party &party;
     const step_events &events;
@@ -124,22 +141,6 @@ class Ruled {
 
     static int64_t start_of(const step_node &n) {
         return n.first_czxid > 0 && n.first_czxid < n.czxid ? n.first_czxid : n.czxid;
-    }
-    // D12: returns the node that a member is, or -1.
-    int winner(int member) const {
-        int found = -1;
-        for (int n = 0; n < STEP_NODES; n++) {
-            const step_node &node = party.nodes[n];
-            if (!counts(node) || node.member != member) continue;
-            if (found < 0) {
-                found = n;
-                continue;
-            }
-            const step_node &best = party.nodes[found];
-            int64_t a = start_of(node), b = start_of(best);
-            if (a != b ? a > b : node.czxid >= best.czxid) found = n; // of equal ones the greater name
-        }
-        return found;
     }
     // D13, D14: its node has gone.
     void miss(int i) {
