@@ -322,7 +322,7 @@ static void make_party(party_made *made, const step_plan *plan, const step_party
                                                      .tag = sets[n->set]->crc,
                                                      .known = !n->is_unread,
                                                      .is_ghost = n->is_ghost,
-                                                     .is_static = is_static,
+                                                     .is_static = is_static && !n->is_unread,
                                                      .weight = n->weight,
                                                      .weight_unknown = n->weight_unknown,
                                                      .zone = ZONES[n->zone],
