@@ -108,6 +108,12 @@ TEST(test_order) {
     int deletes = find(m, ends, "ask-delete /lock/", "__lock__0000000000");
     find(m, deletes, "delete /lock/", "__lock__0000000000 answer=done");
     find(m, find(m, find(m, 0, "ask-", ""), "ask-barrier /", ""), "barrier /", " answer=done");
+    const char *belief = "";
+    for (int i = 0; i < m->count; i++) { /* One that stays as it is is told once. */
+        if (strncmp(m->lines[i], "believes", 8) != 0) continue;
+        assert_string_not_equal(m->lines[i], belief);
+        belief = m->lines[i];
+    }
     assert_int_equal(m->session_lines, m->count);
 }
 
