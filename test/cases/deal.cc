@@ -174,15 +174,7 @@ void act(const Dials &at) {
     step_plan plan = {};
     step_party party = {};
     step_events e = NO_EVENTS;
-    plan.is_there = true;
-    plan.pzxid = 60;
-    plan.mzxid = 61;
-    party.pzxid = STEP_PZXID;
-    plan.set = plan.tag = party.set = (1 << ITEMS) - 1;
-    for (int i = 0; i < STEP_ITEMS; i++) {
-        plan.owners[i] = plan.loads.giver[i] = party.owners[i] = NOBODY;
-        plan.loads.classes[i] = NO_LOAD;
-    }
+    give_nothing(plan, party, ITEMS);
     for (int i = 0; i < STEP_IN_PLAN; i++) {
         uint8_t life = at[LIFE + i];
         put_member(plan, at, i);
@@ -258,18 +250,12 @@ void turn_all(const Turner &turner, bool is_short) {
 } // namespace
 
 int main(int count, char **arguments) {
-    bool is_short = false;
-    unsigned long seed = 1, by_chance = 100000;
-    for (int i = 1; i < count; i++) {
-        if (!strcmp(arguments[i], "--short")) is_short = true;
-        else if (!strcmp(arguments[i], "--seed") && i + 1 < count) seed = strtoul(arguments[++i], nullptr, 10);
-        else if (!strcmp(arguments[i], "--count") && i + 1 < count) by_chance = strtoul(arguments[++i], nullptr, 10);
-        else return 2;
-    }
+    TurnOptions options;
+    if (!options.parse(count, arguments)) return 2;
     const Turner turner(dials, act);
     step_begin();
-    turn_all(turner, is_short);
-    printf("%zu cases without chance; %lu from the seed %lu\n", cases, is_short ? 1000 : by_chance, seed);
-    turner.turn_by_chance(pool({0, 1, 2, 0}, {}), seed, is_short ? 1000 : by_chance);
+    turn_all(turner, options.is_short);
+    printf("%zu cases without chance; %lu from the seed %lu\n", cases, options.by_chance(), options.seed);
+    turner.turn_by_chance(pool({0, 1, 2, 0}, {}), options.seed, options.by_chance());
     return finish();
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -73,6 +74,27 @@ class Turner {
         x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
         x = (x ^ x >> 27) * 0x94d049bb133111eb;
         return x ^ x >> 31;
+    }
+};
+
+// [--short] [--seed N] [--count N]
+struct TurnOptions {
+    bool is_short = false;
+    unsigned long seed = 1, count = 100000;
+
+    unsigned long by_chance() const {
+        return is_short ? 1000 : count;
+    }
+    bool parse(int words, char **arguments) {
+        for (int i = 1; i < words; i++) {
+            if (!std::strcmp(arguments[i], "--short")) is_short = true;
+            else if (!std::strcmp(arguments[i], "--seed") && i + 1 < words)
+                seed = std::strtoul(arguments[++i], nullptr, 10);
+            else if (!std::strcmp(arguments[i], "--count") && i + 1 < words)
+                count = std::strtoul(arguments[++i], nullptr, 10);
+            else return false;
+        }
+        return true;
     }
 };
 

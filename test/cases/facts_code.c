@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cases/check.h"
 #include "cases/handover_stubs.h"
 
 enum { NOW = STUB_NOW, PLAN_MZXID = 100, NEW_MZXID = 150, PREPARE_DUE_MS = 700 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cases/check.h"
 #include "cases/handover_stubs.h"
 
 enum { NOW = STUB_NOW, TIMEOUT_MS = 30000, PREPARE_MS = 5000, LONG_AGO = 100000 };

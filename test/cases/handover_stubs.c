@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cases/check.h"
+
 stub_calls stubs;
 dv_plan_set *stub_set, *stub_other_set;
 

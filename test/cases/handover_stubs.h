@@ -54,11 +54,4 @@ typedef struct {
 /* Prints the note and parses that, as it comes and goes between members. */
 void stub_read_note(dv_note_view *view, const stub_note *n);
 
-#define CHECK(condition)                                                \
-    do {                                                                \
-        if (condition) break;                                           \
-        fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-        abort();                                                        \
-    } while (0)
-
 #endif

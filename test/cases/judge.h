@@ -296,6 +296,19 @@ inline void ask(const step_plan &plan, const step_party &party, const step_event
     if (what && !faults[what]++) j.print(what);
 }
 
+// Makes a plan of so many items without owners and loads, and the party that goes with it.
+inline void give_nothing(step_plan &plan, step_party &party, int items) {
+    plan.is_there = true;
+    plan.pzxid = 60;
+    plan.mzxid = 61;
+    party.pzxid = STEP_PZXID;
+    plan.set = plan.tag = party.set = (1 << items) - 1;
+    for (int i = 0; i < STEP_ITEMS; i++) {
+        plan.owners[i] = plan.loads.giver[i] = party.owners[i] = NOBODY;
+        plan.loads.classes[i] = NO_LOAD;
+    }
+}
+
 inline int finish() {
     step_end();
     printf("%zu cases, %zu new plans\n", cases, plans);

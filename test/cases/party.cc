@@ -187,14 +187,8 @@ void act(const Dials &at) {
 } // namespace
 
 int main(int count, char **arguments) {
-    bool is_short = false;
-    unsigned long seed = 1, by_chance = 100000;
-    for (int i = 1; i < count; i++) {
-        if (!strcmp(arguments[i], "--short")) is_short = true;
-        else if (!strcmp(arguments[i], "--seed") && i + 1 < count) seed = strtoul(arguments[++i], nullptr, 10);
-        else if (!strcmp(arguments[i], "--count") && i + 1 < count) by_chance = strtoul(arguments[++i], nullptr, 10);
-        else return 2;
-    }
+    TurnOptions options;
+    if (!options.parse(count, arguments)) return 2;
     const Turner turner(dials, act);
     Dials plain(DIALS, 0), two = plain, asked = plain;
     two[NODE + 5] = MISSING; // it is there, since it is an extra one
@@ -203,9 +197,9 @@ int main(int count, char **arguments) {
     asked[ASKED] = 1;
     step_begin();
     turner.turn_pairs(two);
-    if (!is_short) turner.turn_pairs(asked);
-    if (!is_short) turner.turn_pairs(plain);
-    printf("%zu cases without chance; %lu from the seed %lu\n", cases, is_short ? 1000 : by_chance, seed);
-    turner.turn_by_chance(two, seed, is_short ? 1000 : by_chance);
+    if (!options.is_short) turner.turn_pairs(asked);
+    if (!options.is_short) turner.turn_pairs(plain);
+    printf("%zu cases without chance; %lu from the seed %lu\n", cases, options.by_chance(), options.seed);
+    turner.turn_by_chance(two, options.seed, options.by_chance());
     return finish();
 }

@@ -79,15 +79,7 @@ template <class Act> void for_all_pools(const std::vector<Kind> &kinds, Act act)
             for (size_t c = b; c < kinds.size(); c++) {
                 step_plan plan = {};
                 step_party party = {};
-                plan.is_there = true;
-                plan.pzxid = 60;
-                plan.mzxid = 61;
-                party.pzxid = STEP_PZXID;
-                plan.set = plan.tag = party.set = (1 << ITEMS) - 1;
-                for (int i = 0; i < STEP_ITEMS; i++) {
-                    plan.owners[i] = plan.loads.giver[i] = party.owners[i] = NOBODY;
-                    plan.loads.classes[i] = NO_LOAD;
-                }
+                give_nothing(plan, party, ITEMS);
                 put(plan, party, 0, kinds[a]), put(plan, party, 1, kinds[b]), put(plan, party, 2, kinds[c]);
                 plan.members[4].is_static = true;
                 for (unsigned n = 0; n < 64; n++) {

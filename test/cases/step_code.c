@@ -5,14 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cases/check.h"
 #include "plan/step.h"
-
-#define CHECK(condition)                                                \
-    do {                                                                \
-        if (condition) break;                                           \
-        fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-        abort();                                                        \
-    } while (0)
 
 enum { SETS = 1 << STEP_ITEMS };
 
