@@ -210,12 +210,12 @@ static int64_t bound_ms(void) {
     return CHAOS_SESSION_MS + CHAOS_TICK_MS + SETTLE_MAX_MS + 2 * RELEASE_MS + HANDOVER_MS + 2000;
 }
 
-static bool serves(const chaos *c) {
-    return chaos_interrupted || dv_test_server_leader(c->server) != 0;
+static bool serves(chaos *c) {
+    return chaos_interrupted || (dv_test_server_leader(c->server) != 0 && dv_test_probe_commits(c->probe));
 }
 
-/* Counts as a stall of the machine that the servers did not answer: nothing is done to them. Returns for how long they
- * have not answered now. */
+/* Counts as a stall of the machine that the servers did not commit: nothing is done to them. Returns for how long they
+ * have not done so now. */
 static int64_t watch_servers(chaos *c, int64_t *answered_ms) {
     enum { SLOW_MS = 1000 };
     bool serve = serves(c);
@@ -241,6 +241,7 @@ static void quiet(chaos *c) {
         slow_ms = watch_servers(c, &answered_ms) + c->stall_ms - stall_before;
         if (slow_ms > 30000) slow_ms = 30000;
     }
+    dv_test_probe_rest(c->probe); /* Faults are not to be its own. */
     if (!chaos_interrupted) chaos_note(c, "Z %" PRId64 " %" PRId64, chaos_now_ms(), slow_ms);
 }
 
@@ -268,6 +269,7 @@ static void start(chaos *c) {
     chaos_certificates_give(c);
     c->quorum = dv_test_quorum_start(CHAOS_TICK_MS, c->sync_ticks);
     c->server = dv_test_quorum_server(c->quorum);
+    c->probe = dv_test_probe_new(dv_test_server_connect(c->server));
     if (pthread_create(&c->monitor, NULL, monitor, c)) dv_test_die("no thread");
     for (int i = 0; i < CHAOS_MEMBERS; i++) {
         for (int server = 0; server < CHAOS_SERVERS; server++)
@@ -293,6 +295,7 @@ static void start_first(chaos *c) {
 /* Ends everything but the servers' logs, which are copied beside ours. */
 static void stop(chaos *c) {
     for (int i = 0; i < CHAOS_MEMBERS; i++) chaos_member_end(c, i);
+    dv_test_probe_free(c->probe);
     c->monitor_stops = true;
     pthread_join(c->monitor, NULL);
     for (int number = 1; number <= CHAOS_SERVERS; number++) {

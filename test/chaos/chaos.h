@@ -9,13 +9,14 @@
  *   S time log, G time log it was stopped by SIGSTOP, and goes on
  *   X time session         from now on somebody ends this session by force
  *   Y time log text        it has ended by itself, and should not have
- *   A time bound           all faults are off, all servers serve; within so many milliseconds all is to be well
+ *   A time bound           all faults are off, the servers commit; within so many milliseconds all is to be well
  *   Z time stall           the quiet time is over; for so many milliseconds of it we, or the servers, stood still
  *   I time                 the user has interrupted the round, which may show nothing
  *   T session_ms tick_ms sync_ticks */
 #ifndef CHAOS_H
 #define CHAOS_H
 
+#include "lib/probe.h"
 #include "lib/proxy.h"
 #include "lib/quorum.h"
 #include "lib/server.h"
@@ -46,6 +47,7 @@ typedef struct {
 typedef struct {
     dv_test_quorum *quorum;
     dv_test_server *server;
+    dv_test_probe *probe;
     chaos_process members[CHAOS_MEMBERS];
     char dir[CHAOS_PATH_BYTES / 2]; /* of all logs */
     int log_fd;
