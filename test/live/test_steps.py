@@ -110,7 +110,7 @@ def replay(program, lines):
         file.write("\n".join(lines) + "\n")
         file.flush()
         told = subprocess.run([program, file.name], stdout=subprocess.PIPE, text=True, check=False).stdout
-    return told.endswith(" records, 0 histories refused\n"), told
+    return told.endswith(" records, 0 histories refused, 0 cut off\n"), told
 
 
 def main():

@@ -206,6 +206,7 @@ class Merge:
             waiting = [number for number, queue in enumerate(self.queues) if queue]
             self.step(min(waiting, key=lambda number: self.queues[number][0].ms))
         self.place(len(self.commits), 0)
+        self.emit(0, "0", "*", "over")
         return self.lines
 
 

@@ -57,6 +57,7 @@ struct Record {
 struct History {
     std::string text;
     std::vector<Record> records;
+    bool is_cut_off; // it has no end, since the simulator has stopped within it
 };
 
 // Returns the next word, or an empty one.
@@ -93,16 +94,29 @@ class Reader {
     bool read(History *out) {
         if (!in) return false;
         out->text = ahead + '\n';
-        while (std::getline(in, ahead) && !begins(ahead)) (out->text += ahead) += '\n';
+        size_t first = line++, last = 0; // where the last line begins
+        for (; std::getline(in, ahead) && !begins(ahead); line++) {
+            last = out->text.size();
+            (out->text += ahead) += '\n';
+        }
+        std::string_view text = whole_lines(out->text, last, &out->is_cut_off);
         out->records.clear();
-        for (std::string_view rest = out->text; !rest.empty(); line++) {
-            Record r = parse(take_word(&rest, '\n'), line);
+        for (; !text.empty(); first++) {
+            Record r = parse(take_word(&text, '\n'), first);
             if (!r.object.empty() && letters.find(r.object[0]) != std::string_view::npos) out->records.push_back(r);
         }
         return true;
     }
 
   private:
+    // Returns what is before the end, or before a line that may be a part of one.
+    static std::string_view whole_lines(std::string_view text, size_t last, bool *is_cut_off) {
+        std::string_view kind = parse(text.substr(last, text.size() - last - 1), 0).kind;
+        *is_cut_off = kind != "over";
+        if (!last) return text; // the first one is whole
+        if (kind == "cut-off") last = text.rfind('\n', last - 2) + 1;
+        return text.substr(0, last);
+    }
     char buffer[64 * 1024]; // as much as a pipe holds
     std::ifstream in;
     std::string_view letters;
@@ -222,13 +236,14 @@ template <class Player> int run(const Kind &kind, int count, char **arguments) {
     }
     Reader in(arguments[count - 1], kind.letters);
     if (spoils) return !spoil<Player>(kind, &in, strtoul(arguments[2], nullptr, 10));
-    size_t histories = 0, refused = 0, records = 0;
+    size_t histories = 0, refused = 0, records = 0, cut_off = 0;
     for (History history; in.read(&history); histories++) {
         records += history.records.size() - 1;
         refused += !play<Player>(history);
+        cut_off += history.is_cut_off;
     }
     bool good = kind.print_taken();
-    printf("%zu histories, %zu records, %zu histories refused\n", histories, records, refused);
+    printf("%zu histories, %zu records, %zu histories refused, %zu cut off\n", histories, records, refused, cut_off);
     return !histories || refused > 0 || !good;
 }
 

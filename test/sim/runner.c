@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "steps.h"
+
 enum { HISTORY_LIMIT_S = 100, PROGRESS_S = 10 };
 
 /* The state that one worker shares with its parent. */
@@ -110,6 +112,7 @@ static bool look_after(shared *s, const sim_run_config *config) {
             if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
                 sim_violation v = fallen(status);
                 note(s, w->seed, &v);
+                sim_steps_cut_off();
                 if (config->stop_at_first) atomic_store(&s->stop, true);
                 hire(s, i, config);
             }

@@ -71,12 +71,25 @@ void sim_steps_begin(const sim_world *w) {
     memset(unsure, 0, sizeof unsure);
     sim_steps_items_begin(steps);
     fprintf(steps, "0 0 * history seed=%llu\n", (unsigned long long)w->script->seed);
+    fflush(steps); /* a process that does not get to its end leaves at least that, and all before */
 }
 
 void sim_steps_violated(const sim_world *w) {
     if (!steps) return;
     begin_record(w, 0, "violated");
     fputc('\n', steps);
+}
+
+void sim_steps_over(const sim_world *w) {
+    if (!steps) return;
+    begin_record(w, 0, "over");
+    fputc('\n', steps);
+}
+
+void sim_steps_cut_off(void) {
+    if (!steps) return;
+    fputs("\n0 0 * cut-off\n", steps);
+    fflush(steps);
 }
 
 /* ---- beliefs ---- */

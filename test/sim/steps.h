@@ -15,6 +15,10 @@ void sim_steps_to(FILE *file);
 void sim_steps_begin(const sim_world *w);
 /* An invariant has failed: what follows is no part of the history. */
 void sim_steps_violated(const sim_world *w);
+/* The history has come to its end. */
+void sim_steps_over(const sim_world *w);
+/* The process that wrote the last history has ended within it: its last line may be a part of one. */
+void sim_steps_cut_off(void);
 /* What the member sends and is answered from now on is recorded. */
 void sim_steps_open(sim_member *m);
 void sim_steps_transaction(sim_world *w, const divvy_testing_transaction *t);

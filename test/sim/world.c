@@ -245,6 +245,7 @@ bool sim_history(const sim_script *script, const bool *omit, bool trace, sim_cov
     bool well = !w->violation.set;
     if (!well) sim_steps_violated(w);
     end(w);
+    sim_steps_over(w);
     free(w);
     return well;
 }
