@@ -70,7 +70,6 @@ int64_t dv_plan_json_integer(dv_plan_json *j, int64_t least, int64_t most) {
 
 /* The bytes between the quotes, escapes as they stand. */
 static const char *string_pass(dv_plan_json *j, size_t *bytes) {
-    *bytes = 0;
     if (!take(j, '"', "has something else where a string should be")) return NULL;
     const char *from = j->at;
     while (j->at < j->end && *j->at != '"') {

@@ -82,14 +82,17 @@ static void on_predecessor_read(void *context, const dv_reply *reply, int64_t no
     else if (!seen) look(c);
 }
 
+static void wake(dv_contender *c) {
+    if (c->reading) c->look_again = true; /* The predecessor's answer comes back to it. */
+    else look(c);
+}
+
 /* A change of its data wakes us too; then we look and wait again. */
 static void on_predecessor_gone(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     (void)kind;
     (void)now;
     dv_contender *c = of_node(DV_CONTAINER(watch, dv_node, watch));
-    if (!is(c, WAITING)) return;
-    if (c->reading) c->look_again = true;
-    else look(c);
+    if (is(c, WAITING)) wake(c);
 }
 
 /* Q4: a get leaves no watch behind when the node is not there; an exists would. */
@@ -259,7 +262,8 @@ void dv_contender_verify(dv_contender *c) {
 static void on_missing(dv_node *node, int64_t now) {
     (void)now;
     dv_contender *c = of_node(node);
-    if ((c->stage == WAITING && !c->reading) || c->stage == PARKED) look(c);
+    if (is(c, WAITING)) wake(c);
+    else if (is(c, PARKED)) look(c);
     else dv_contender_verify(c);
 }
 

@@ -13,7 +13,7 @@ typedef struct dv_test_probe dv_test_probe;
 dv_test_probe *dv_test_probe_new(const char *connect);
 
 /* Writes to the root node. Returns whether an answer came within a second, or two if it has to connect before. After a
- * failure the next call connects anew. */
+ * failure the next call connects once more. */
 bool dv_test_probe_commits(dv_test_probe *probe);
 
 /* Closes the connection; the next call of dv_test_probe_commits() opens one. */

@@ -145,6 +145,22 @@ TEST(test_watch_fires_before_the_answer) {
     answer_error(0);
 }
 
+/* Its own node is found missing while the predecessor is read: it looks when the answer has come, and fails. */
+TEST(test_own_node_missing_before_the_answer) {
+    owner o;
+    enter(&o);
+    answer_created(OURS(7), 55);
+    ANSWER_CHILDREN("x__lock__0000000003", OWN_NAME(7));
+    dv_own_node *own = dv_fake_client(fake)->own_nodes;
+    own->missing(own, 0);
+    assert_string_equal(dv_fake_pending(fake), "get! /q/x__lock__0000000003");
+    answer_data();
+    assert_string_equal(dv_fake_pending(fake), "children /q");
+    ANSWER_CHILDREN("x__lock__0000000003");
+    assert_int_equal(o.failed, 1);
+    assert_int_equal(o.error, DIVVY_ENOENT);
+}
+
 /* A missed watch is made good for on the next connection. */
 TEST(test_looks_again_when_connected_again) {
     owner o;

@@ -50,8 +50,10 @@ TEST(test_text) {
                   "{\"name\":\"c\",\"session\":\"2\",\"at_ms\":0,\"seen_ms\":9}]}");
 }
 
-/* Keys in any order, and keys of a later release, are taken. */
+/* Keys in any order, keys of a later release, and each escape of JSON are taken. */
 TEST(test_other_writers) {
+    assert_int_equal(parse(DEATH("\"name\":\"\\u20ac\\u00e4\\/\\u0041\\t\"," REST), NULL), 0);
+    assert_string_equal(deaths.deaths[0].name, "\xe2\x82\xac\xc3\xa4/A\t");
     assert_int_equal(parse(DEATH("\"seen_ms\":1,\"new\":{},\"name\":\"a\",\"at_ms\":5,\"session\":\"0\""), NULL), 0);
     assert_int_equal(deaths.deaths[0].at_ms, 5);
     assert_int_equal(parse("{\"more\":{},\"deaths\":[]}", NULL), 0);
@@ -81,7 +83,10 @@ TEST(test_refused) {
         DEATH("\"name\":\"a\",\"session\":\"1f\",\"at_ms\":5,\"seen_ms\":-1"),
         DEATH("\"name\":\"a\",\"session\":\"1f\",\"at_ms\":5,\"seen_ms\":9007199254740992"),
     };
+    static const char nul[] = DEATH("\"name\":\"\\\0\"," REST);
     dv_plan_fault fault;
+    assert_int_equal(dv_plan_deaths_parse(&deaths, nul, sizeof nul - 1, 1, &fault), DIVVY_EPROTO);
+    assert_string_equal(fault.why, "has a false escape in a string");
     for (size_t i = 0; i < COUNT(texts); i++) {
         fault = (dv_plan_fault){0};
         assert_int_equal(parse(texts[i], &fault), DIVVY_EPROTO);

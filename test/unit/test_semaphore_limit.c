@@ -228,6 +228,7 @@ TEST(test_holders_and_contenders) {
     assert_int_equal(divvy_holders_slot(list, 2), 1);
     assert_null(divvy_holders_identifier(list, 3));
     divvy_holders_free(list);
+    assert_null(divvy_holders_identifier(NULL, 0));
     assert_int_equal(divvy_semaphore_contenders(d->semaphore, &list, 5000), 0);
     assert_int_equal(divvy_holders_count(list), 3);
     assert_string_equal(divvy_holders_identifier(list, 0), "caf\xc3\xa9");
