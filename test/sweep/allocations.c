@@ -13,7 +13,7 @@
 
 #include <link.h>
 
-enum { BUCKETS = 4096, FRAMES = 12, SITES_MAX = 4096 };
+enum { BUCKETS = 4096, FRAMES = 12, SITES_MAX = 4096, DEPTH = 4 };
 
 typedef struct block {
     struct block *next;
@@ -34,6 +34,9 @@ static size_t first, length, seen, refused;
 static block refusal;
 static void *sites[SITES_MAX];
 static size_t site_count;
+static bool keeps_callers;
+static uint64_t *callers; /* of each that is counted, in order */
+static size_t callers_room;
 
 static block **place_of(void *memory) {
     block **place = &blocks[((uintptr_t)memory >> 4) % BUCKETS];
@@ -47,11 +50,33 @@ static void note_site(void *site) {
     if (site_count < SITES_MAX) sites[site_count++] = site;
 }
 
+/* Returns a number of the caller at `site` and of its callers: FNV-1a of their addresses. */
+static uint64_t callers_of(const void *site) {
+    enum { OWN_FRAMES = 6 };
+    void *frames[OWN_FRAMES + DEPTH];
+    int count = backtrace(frames, OWN_FRAMES + DEPTH), own = 0;
+    uint64_t number = 1469598103934665603u;
+    while (own < count && frames[own] != site) own++;
+    for (int i = own; i < count && i < own + DEPTH; i++) number = (number ^ (uintptr_t)frames[i]) * 1099511628211u;
+    return number;
+}
+
+/* Keeps the callers of the one that was counted last. */
+static void keep_callers(const void *site) {
+    if (seen > callers_room) {
+        callers_room = 2 * seen;
+        callers = realloc(callers, callers_room * sizeof *callers);
+        if (!callers) abort();
+    }
+    callers[seen - 1] = callers_of(site);
+}
+
 /* Returns whether this one, of those that are counted, is to be refused. */
 static bool refuse_counted(void *site) {
     if (!armed || paused) return false;
     seen++;
     note_site(site);
+    if (keeps_callers) keep_callers(site);
     if (!first || seen < first || seen >= first + length) return false;
     if (refused && is_over && is_over(is_over_user)) return false;
     if (refused++ == 0 && notes_all) refusal.frame_count = backtrace(refusal.frames, FRAMES);
@@ -227,6 +252,14 @@ void sweep_allocations_pause(bool now) {
 void sweep_allocations_until(bool (*over)(void *user), void *user) {
     is_over = over;
     is_over_user = user;
+}
+
+void sweep_allocations_keep_callers(bool now) {
+    keeps_callers = now;
+}
+
+uint64_t sweep_allocation_callers(size_t at) {
+    return callers[at - 1];
 }
 
 size_t sweep_allocations_seen(void) {

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 void *sweep_malloc(size_t bytes);
 void *sweep_calloc(size_t count, size_t bytes);
@@ -39,6 +40,10 @@ size_t sweep_allocations_refused(void);
 size_t sweep_allocation_sites(void);
 /* Returns how many allocations were not freed yet. */
 size_t sweep_allocations_outstanding(void);
+/* While `now`, keeps the callers of each that is counted. */
+void sweep_allocations_keep_callers(bool now);
+/* Returns a number of the callers of the at-th, from 1, that was counted last: of who called, and who called them. */
+uint64_t sweep_allocation_callers(size_t at);
 /* Keep in mind, from now on, who asks for what; that takes time. */
 void sweep_allocations_note_all(void);
 /* Prints to stderr the caller of the first refused allocation, or, with `leaked`, of the oldest outstanding one. */

@@ -16,10 +16,10 @@ static const char *const way_names[SWEEP_WAYS] = {
     "reply_lost", "reply_unread", "refused", "answered", "answered_often", "answered_though",
 };
 
-enum { CONNECTION = SWEEP_WAYS };
+enum { CONNECTION = SWEEP_WAYS, KNOWN_MAX = 16384 };
 
 typedef struct {
-    bool allocations, calls, requests, answers, keep_going, trace;
+    bool allocations, calls, requests, answers, callers, keep_going, trace;
     const char *group, *scenario;
     int code; /* 0: all */
     int way;  /* -1: all; CONNECTION: those that break it */
@@ -173,10 +173,28 @@ static bool run_apart(const sweep_scenario *scenario, sweep_way way, int code, s
 
 static size_t bad_runs;
 
+/* Returns whether no allocation before the at-th was asked for by its callers. Notes them. */
+static bool has_new_callers(sweep_way way, size_t at) {
+    static uint64_t known[SWEEP_UNSENT][KNOWN_MAX];
+    static size_t known_count[SWEEP_UNSENT];
+    uint64_t callers = sweep_allocation_callers(at);
+    for (size_t i = 0; i < known_count[way]; i++)
+        if (known[way][i] == callers) return false;
+    if (known_count[way] == KNOWN_MAX) abort();
+    known[way][known_count[way]++] = callers;
+    return true;
+}
+
+static bool is_chosen(sweep_way way, size_t at, size_t stride) {
+    if (opt.at) return at == opt.at;
+    bool new_callers = opt.callers && has_new_callers(way, at);
+    return new_callers || (at - 1) % stride == opt.offset % stride;
+}
+
 static void sweep_way_of(const sweep_scenario *scenario, sweep_way way, int code, size_t count) {
     size_t stride = count && count < opt.stride ? count : opt.stride;
-    for (size_t at = 1 + opt.offset % stride; at <= count; at += stride) {
-        if (opt.at && at != opt.at) continue;
+    for (size_t at = 1; at <= count; at++) {
+        if (!is_chosen(way, at, stride)) continue;
         if (opt.keep_going) bad_runs += !run_apart(scenario, way, code, at, count);
         else run_once(scenario, way, code, at, count);
     }
@@ -201,7 +219,9 @@ static void sweep_scenario_of(const sweep_scenario *scenario) {
     counts.scenarios++;
     for (sweep_way way = begin; way < end; way++) {
         /* A first run beyond all that can fail counts; by the number of servers they differ between kinds of sweeps. */
+        sweep_allocations_keep_callers(opt.callers && way == begin);
         if (way == begin) count = run_once(scenario, way, 0, SIZE_MAX / 2, 0);
+        sweep_allocations_keep_callers(false);
         if (opt.way >= 0 && (int)way != opt.way && !(opt.way == CONNECTION && way <= SWEEP_REPLY_LOST)) continue;
         if (opt.answers) sweep_codes_of(scenario, way, count);
         else sweep_way_of(scenario, way, 0, count);
@@ -238,6 +258,7 @@ static const char usage[] =
     "  --at N             only the N-th\n"
     "  --stride N --offset K   every N-th, from the K-th on\n"
     "  --fresh                 with K of DIVVY_FRESH_SEED, which test/run draws from the commit\n"
+    "  --callers               and the first allocation, or call, by each chain of four callers\n"
     "  --keep-going       each run in a process of its own, and on after one that fails\n"
     "  --trace            what happens on the ensemble\n"
     "  --self-check leak|hang|orphan|belief   does that in the third run of each way, which must be noticed\n"
@@ -264,6 +285,7 @@ static void parse(int argc, char **argv) {
         STRIDE,
         OFFSET,
         FRESH,
+        CALLERS,
         KEEP_GOING,
         TRACE,
         SELF_CHECK,
@@ -281,6 +303,7 @@ static void parse(int argc, char **argv) {
         {"stride", required_argument, NULL, STRIDE},
         {"offset", required_argument, NULL, OFFSET},
         {"fresh", no_argument, NULL, FRESH},
+        {"callers", no_argument, NULL, CALLERS},
         {"keep-going", no_argument, NULL, KEEP_GOING},
         {"trace", no_argument, NULL, TRACE},
         {"self-check", required_argument, NULL, SELF_CHECK},
@@ -301,6 +324,7 @@ static void parse(int argc, char **argv) {
         case STRIDE: opt.stride = strtoul(optarg, NULL, 10); break;
         case OFFSET: opt.offset = strtoul(optarg, NULL, 10); break;
         case FRESH: opt.offset = (size_t)dv_test_fresh_seed(); break;
+        case CALLERS: opt.callers = true; break;
         case KEEP_GOING: opt.keep_going = true; break;
         case TRACE: opt.trace = true; break;
         case SELF_CHECK: opt.self_check = optarg; break;
@@ -310,7 +334,8 @@ static void parse(int argc, char **argv) {
         default: fputs(usage, stderr); exit(2);
         }
     }
-    if (opt.allocations + opt.requests + opt.answers != 1 || opt.stride == 0) {
+    bool one_kind = opt.allocations + opt.requests + opt.answers == 1;
+    if (!one_kind || (opt.callers && !opt.allocations) || opt.stride == 0) {
         fputs(usage, stderr);
         exit(2);
     }
