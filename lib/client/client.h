@@ -99,7 +99,7 @@ typedef enum {
 typedef enum {
     DV_FATE_OPEN,
     DV_FATE_LIVES_ON, /* LOST, but it is a host's session that may live: our nodes on it are being deleted */
-    DV_FATE_BURIED,   /* its nodes are gone, or will go by themselves */
+    DV_FATE_BURIED,   /* its nodes are gone, or will go by themselves or with its close */
     DV_FATE_TO_CLOSE, /* the loop closes the backend, without the client lock, and opens a new session after a loss */
 } dv_fate;
 
@@ -160,6 +160,7 @@ struct divvy_client {
     bool beat_under_way;
     bool rooting;  /* the chroot is being made */
     bool link_up;  /* the backend can carry requests, whatever the session's state */
+    bool kept;     /* dv_client_keep_session() */
     dv_fate fate;  /* of the session */
     int end_error; /* why the session ended */
     char end_reason[256];
@@ -293,6 +294,9 @@ void dv_session_closed(divvy_client *client);
 void dv_session_reopened(divvy_client *client);
 /* No new session could be had now. */
 void dv_session_reopen_later(divvy_client *client, int64_t now);
+/* G4: whether work goes on under what the session holds. Meanwhile one that we give up by our clock is not closed: its
+ * nodes stay until the work has ended, for another session timeout at most. */
+void dv_client_keep_session(divvy_client *client, bool keep);
 /* Goes on, on a host's session that was given up, once nothing of ours is left on it. */
 void dv_session_revive(divvy_client *client, int64_t now);
 void dv_own_node_add(divvy_client *client, dv_own_node *node);

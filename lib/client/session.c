@@ -153,14 +153,33 @@ static void end_session(divvy_client *client, divvy_session_state state, int err
     dv_tell_listeners(client, DV_SESSION_LOST, now);
 }
 
-/* Ends its requests, as its nodes go by themselves. One of our own is closed, and after a loss a new one opened. */
+/* Ends its requests, as its nodes go by themselves. */
 static void bury_session(divvy_client *client, int error, int64_t now) {
     if (client->fate == DV_FATE_LIVES_ON) dv_fate_enter(client, DV_FATE_BURIED);
     assert(client->fate == DV_FATE_BURIED);
     client->link_up = false;
     dv_tell_listeners(client, DV_SESSION_OVER, now);
     dv_session_give_up_barriers(client, error, now);
+}
+
+/* Has the loop close it, unless it is a host's. */
+static void close_soon(divvy_client *client) {
     if (client->znode->backend->reopen && client->life == DV_CLIENT_OPEN) dv_fate_enter(client, DV_FATE_TO_CLOSE);
+}
+
+/* G4: as long as work goes on its nodes stay, but for no longer than if we had died. */
+static void close_when_over(divvy_client *client, int64_t now) {
+    assert(client->fate == DV_FATE_BURIED);
+    if (client->kept) dv_timer_set(client, &client->reopen_timer, now + atomic_load(&client->timeout_ms));
+    else close_soon(client);
+}
+
+void dv_client_keep_session(divvy_client *client, bool keep) {
+    dv_client_lock(client);
+    bool over = client->kept && !keep && client->fate == DV_FATE_BURIED;
+    client->kept = keep;
+    if (over) dv_timer_set(client, &client->reopen_timer, dv_client_now(client));
+    dv_client_unlock(client);
 }
 
 void dv_client_abandon(divvy_client *client, int error, int64_t now) {
@@ -179,6 +198,7 @@ static void give_up(divvy_client *client, divvy_session_state state, int error, 
         return;
     }
     bury_session(client, DIVVY_ELOST, now);
+    close_when_over(client, now);
     dv_client_abandon(client, DIVVY_ELOST, now);
 }
 
@@ -359,6 +379,7 @@ static void take_news(divvy_client *client, const dv_session_news *news, int err
         if (error == DIVVY_ELOST) dv_death_watch_forget(client->death_watch); /* It is over by the servers' word. */
         end_session(client, news->state, error, error == DIVVY_ELOST ? "the servers have expired it" : refused, now);
         bury_session(client, error, now);
+        close_soon(client);
     }
 }
 

@@ -31,8 +31,10 @@ TEST(test_gain_and_revoke) {
     tell(g, DV_GUARDIAN_EXITED, 0, DV_ENDED_BY_ITSELF);
     dv_supervisor_process(s);
     assert_false(dv_supervisor_is_clear(s)); /* it may have left something behind */
+    assert_true(dv_supervisor_works(s));
     gone(g, SIGTERM, DV_ENDED_BY_ORDER);
     assert_true(dv_supervisor_is_clear(s));
+    assert_false(dv_supervisor_works(s));
     assert_int_equal(last.kind, DV_CHILD_ENDED);
     assert_int_equal(last.status, 128 + SIGTERM);
     assert_string_equal(last.reason, "revoked");

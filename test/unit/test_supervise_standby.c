@@ -83,7 +83,9 @@ TEST(test_stands_by_and_begins) {
     assert_int_equal(last.kind, DV_CHILD_READY);
     assert_told_worker(g, NULL);
     assert_int_equal(dv_supervisor_next_ms(s), -1);
+    assert_false(dv_supervisor_works(s));
     gain("b", 42);
+    assert_true(dv_supervisor_works(s));
     assert_told_worker(g, "42\n");
     assert_int_equal(last.kind, DV_CHILD_BEGUN);
     assert_int_equal(last.token, 42);

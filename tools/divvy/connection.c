@@ -112,6 +112,10 @@ int dv_session_open(dv_session *session) {
     return 0;
 }
 
+void dv_session_keep(dv_session *session, bool works) {
+    dv_client_keep_session(session->client, works);
+}
+
 void dv_session_close(dv_session *session) {
     dv_metrics_file_end(&session->metrics, session->client);
     divvy_client_close(session->client);

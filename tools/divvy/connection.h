@@ -122,6 +122,10 @@ typedef struct {
  * comes back are told on stderr. Returns 0, or the exit code when the reason was told. */
 int dv_session_open(dv_session *session);
 
+/* Rule G4: whether a command works, to be told in each round, before divvy_client_process(). As long as one does, the
+ * session is not closed by us, whatever our clock says. */
+void dv_session_keep(dv_session *session, bool works);
+
 /* Writes the metrics, if that is due. To be called in each round. */
 static inline void dv_session_write_metrics(dv_session *session) {
     if (session->client) dv_metrics_file_step(&session->metrics, session->client, dv_session_now_ms());

@@ -83,6 +83,7 @@ static void tell_deadline(elector *l) {
 }
 
 static void step(elector *l, int64_t limit_ms) {
+    dv_session_keep(&l->session, dv_run_works(&l->run));
     int64_t wait_ms = dv_session_sooner(limit_ms, divvy_client_next_deadline(l->session.client));
     wait_ms = dv_session_sooner(wait_ms, dv_session_until_metrics_ms(&l->session));
     struct pollfd fds[] = {{.fd = divvy_client_fd(l->session.client), .events = POLLIN},

@@ -59,6 +59,7 @@ static void tell_deadline(locker *l) {
 
 /* One round: waits for something, at most limit_ms (-1: for ever), and does what is due. */
 static void step(locker *l, int64_t limit_ms) {
+    dv_session_keep(&l->session, dv_run_works(&l->run));
     int64_t wait_ms = dv_session_sooner(limit_ms, divvy_client_next_deadline(l->session.client));
     wait_ms = dv_session_sooner(wait_ms, dv_session_until_metrics_ms(&l->session));
     /* Before there is a command that has it, the input is ours. */

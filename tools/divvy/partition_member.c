@@ -169,6 +169,7 @@ void dv_partition_member_step(dv_partition_member *m) {
     if (m->supervisor) {
         tell_deadline(m);
         dv_supervisor_process(m->supervisor);
+        dv_session_keep(&m->session, dv_supervisor_works(m->supervisor));
         release_if_clear(m);
     }
     dv_partition_load_step(&m->load);

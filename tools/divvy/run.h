@@ -39,6 +39,11 @@ int dv_run_check_grace(const char *command, int64_t session_timeout_ms, int64_t 
 /* Rule G3: sets the config's times, for a lock that `left_ms` are left of. */
 void dv_run_set_times(dv_guardian_config *config, int64_t session_timeout_ms, int64_t grace_ms, int64_t left_ms);
 
+/* Returns whether the command was started, and may not be over. */
+static inline bool dv_run_works(const dv_run *run) {
+    return run->guardian && !run->over;
+}
+
 /* The command is over, and another may be started. */
 void dv_run_again(dv_run *run);
 

@@ -201,6 +201,13 @@ bool dv_supervisor_is_clear(const dv_supervisor *s) {
     return true;
 }
 
+bool dv_supervisor_works(const dv_supervisor *s) {
+    for (size_t i = 0; i < s->active_count; i++) {
+        if (dv_child_works(s->active[i])) return true;
+    }
+    return false;
+}
+
 size_t dv_supervisor_running(const dv_supervisor *s) {
     size_t running = 0;
     for (size_t i = 0; i < s->active_count; i++) running += dv_child_runs(s->active[i]);

@@ -49,6 +49,9 @@ void dv_supervisor_end(dv_supervisor *supervisor, int64_t drain_ms);
 /* Returns whether nothing works on an item but what is to. A command that stands by does not work on its item. */
 bool dv_supervisor_is_clear(const dv_supervisor *supervisor);
 
+/* Returns whether a command works on an item, or may be working on one that was lost. */
+bool dv_supervisor_works(const dv_supervisor *supervisor);
+
 /* Returns how many commands run, or may be running; those that stand by included. */
 size_t dv_supervisor_running(const dv_supervisor *supervisor);
 

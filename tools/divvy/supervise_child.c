@@ -324,8 +324,12 @@ bool dv_child_awaits_start(const dv_child *child) {
     return child->guardian && child->owned && !child->begun && !child->end_reason;
 }
 
+bool dv_child_works(const dv_child *child) {
+    return dv_child_runs(child) && child->begun;
+}
+
 bool dv_child_holds_item(const dv_child *child) {
-    return dv_child_runs(child) && child->begun && (!child->wanted || child->end_reason);
+    return dv_child_works(child) && (!child->wanted || child->end_reason);
 }
 
 void dv_child_let_go(dv_child *child) {

@@ -120,6 +120,9 @@ bool dv_child_runs(const dv_child *child);
 /* Returns whether it awaits dv_child_start(). */
 bool dv_child_awaits_start(const dv_child *child);
 
+/* Returns whether it runs, and began to work on the item. */
+bool dv_child_works(const dv_child *child);
+
 /* Returns whether it runs, began to work on the item, and is to end. */
 bool dv_child_holds_item(const dv_child *child);
 
