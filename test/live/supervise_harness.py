@@ -179,7 +179,7 @@ class Case(unittest.TestCase):
         newest, tokens = {}, {}
         for up, item, token, process, what in self.log():
             shown = "%s at %.2f: %s of process %d, token %d" % (item, up, what, process, token)
-            self.assertNotEqual(what, "double", shown)
+            self.assertNotEqual(what, "double", "%s beside process %s" % (shown, newest.get(item)))
             self.assertGreaterEqual(token, tokens.get(item, 0), shown)
             if what == "start":
                 newest[item], tokens[item] = process, token
