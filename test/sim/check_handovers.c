@@ -53,10 +53,6 @@ static bool is_followed(const dv_follower *f) {
            f->memory.standing != DV_PLAN_NEWER;
 }
 
-static bool plan_decides(const dv_follower *f) {
-    return is_followed(f) && !dv_follow_is_fenced(f);
-}
-
 /* Returns whether the plan in force gives the member that item of its set. */
 static bool gives(const dv_follower *f, uint32_t number) {
     const dv_plan *plan = plan_of(f);
@@ -90,10 +86,10 @@ static void forget_absent(const sim_member *m, sim_hand *h) {
 }
 
 /* T4: since when its plans give away what it shows. Returns whether the plan is another. */
-static bool follow_plan(sim_member *m, sim_hand *h) {
+static bool follow_plan(sim_member *m, sim_hand *h, bool is_fenced) {
     const divvy_partitioner *p = m->partitioner;
     const dv_follower *f = p->follower;
-    bool decides = plan_decides(f), followed = is_followed(f);
+    bool followed = is_followed(f), decides = followed && !is_fenced;
     bool known = followed && dv_plan_set_equal(p->dealt, plan_of(f)->set);
     int64_t mzxid = plan_of(f) ? plan_of(f)->mzxid : 0;
     bool same = !h->unseen && h->plan_mzxid == mzxid && h->plan_decided == decides && h->generation == p->generation &&
@@ -190,11 +186,11 @@ static void check_revoked_item(sim_member *m, const sim_hand *h, const dv_item *
                 (long long)(w->now_ms - away_ms), next->node);
 }
 
-static void check_revoked(sim_member *m, sim_hand *h, bool is_other) {
+static void check_revoked(sim_member *m, sim_hand *h, bool is_other, bool is_fenced) {
     const divvy_partitioner *p = m->partitioner;
     bool entered = p->state_id != h->state_id && p->state == DIVVY_RELEASE;
     h->state_id = p->state_id;
-    if (!entered || h->unseen || !plan_decides(p->follower) || p->config.mode == DIVVY_EAGER ||
+    if (!entered || h->unseen || !is_followed(p->follower) || is_fenced || p->config.mode == DIVVY_EAGER ||
         p->life != DV_LIFE_TAKING_PART)
         return;
     if (!dv_plan_set_equal(p->dealt, plan_of(p->follower)->set)) return;
@@ -436,7 +432,7 @@ void sim_handovers_check_anew(sim_world *w) {
     }
 }
 
-void sim_handovers_check_step(sim_member *m) {
+void sim_handovers_check_step(sim_member *m, bool is_fenced) {
     sim_world *w = m->world;
     sim_hand *h = hand_of(m);
     const divvy_partitioner *p = m->partitioner;
@@ -444,7 +440,7 @@ void sim_handovers_check_step(sim_member *m) {
     if (h->life != m->life) *h = (sim_hand){.life = m->life, .state_id = p->state_id};
     bool awake = dv_client_connected(m->client) && !m->paused && !m->callback_runs;
     h->awake_ms = !awake ? 0 : h->awake_ms ? h->awake_ms : w->now_ms;
-    check_revoked(m, h, follow_plan(m, h));
+    check_revoked(m, h, follow_plan(m, h, is_fenced), is_fenced);
     h->unseen = false;
     if (!p->handover) return;
     follow_answer(m, h);

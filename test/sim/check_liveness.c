@@ -93,8 +93,9 @@ static const sim_member *owner_of(const sim_world *w, size_t item) {
  * and L3 is such an item, until its owner's handover_timeout_ms have passed. */
 static bool is_kept_for_unfit(const sim_world *w, const sim_member *m, size_t item) {
     const dv_item *own = m->partitioner ? sim_item_of(m, item) : NULL;
+    if (!own || !dv_item_kept(own)) return false;
     size_t planned = sim_plan_in_force(w) ? sim_plan_owner(w, item) : SIM_NOBODY;
-    if (!own || !dv_item_kept(own) || planned >= w->script->slots) return false;
+    if (planned >= w->script->slots) return false;
     const sim_member *next = &w->members[planned];
     return takes_part(next) && next->partitioner && next->partitioner->unfit > 0;
 }

@@ -135,22 +135,23 @@ static void check_fence(const sim_member *m, const dv_follower *f) {
 }
 
 /* Counts changes between a plan and a rule of names as what decides. */
-static void count_change_over(sim_member *m, const dv_follower *f) {
+static void count_change_over(sim_member *m, const dv_follower *f, bool is_fenced) {
     int rule = f->party.in_force ? 1 : f->party.names_decide ? 2 : m->plan_rule;
     uint64_t *met = m->world->coverage->plan_meetings;
     met[SIM_MET_TO_NAMES] += m->plan_rule == 1 && rule == 2;
     met[SIM_MET_TO_PLAN] += m->plan_rule == 2 && rule == 1;
     m->plan_rule = rule;
-    met[SIM_MET_FENCED] += f->party.in_force && !m->plan_was_fenced && dv_follow_is_fenced(f);
-    m->plan_was_fenced = f->party.in_force && dv_follow_is_fenced(f);
+    met[SIM_MET_FENCED] += is_fenced && !m->plan_was_fenced;
+    m->plan_was_fenced = is_fenced;
 }
 
 void sim_plans_check_step(sim_member *m) {
     const dv_follower *f = follower_of(m);
     sim_plan_note_requests(m);
-    sim_handovers_check_step(m);
+    bool is_fenced = f && f->party.in_force && dv_follow_is_fenced(f);
+    sim_handovers_check_step(m, is_fenced);
     if (!f || m->partitioner->state == DIVVY_FAILURE) return;
-    count_change_over(m, f);
+    count_change_over(m, f, is_fenced);
     check_memory(m, f);
     check_standing(m, f);
     const divvy_partitioner *p = m->partitioner;
@@ -297,11 +298,25 @@ static bool can_be_read(const sim_world *w, const sim_plan_version *v) {
     return t->child_count >= named;
 }
 
+static sim_plan_rest rest_of(const sim_world *w, const dv_plan *plan) {
+    sim_plan_rest rest = {.plan = plan, .mzxid = plan->mzxid, .zxid = w->zxid};
+    for (size_t i = w->script->slots; i-- > 0;) {
+        const sim_member *m = &w->members[i];
+        rest.party[i] = takes_part(m) && m->partitioner ? self_of(m) : NULL;
+        if (rest.party[i]) rest.set_hash = m->partitioner->configured->hash;
+    }
+    return rest;
+}
+
 /* Excused: what a member would write that knows wishes or loads of before a root without them (D48). It writes them
  * with whatever comes next (D36). */
 static bool nobody_writes(const sim_world *w, const dv_plan *plan, char *text, size_t bytes) {
     static const dv_plan_events none;
-    return sim_plan_nothing_to_write(w, plan, &none, text, bytes);
+    sim_plan_rest rest = rest_of(w, plan), *last = &w->plans_truth->rest;
+    if (memcmp(&rest, last, sizeof rest) == 0) return true;
+    if (!sim_plan_nothing_to_write(w, plan, &none, text, bytes)) return false;
+    *last = rest;
+    return true;
 }
 
 /* Excused: a fenced member that cannot read a plan, since somebody has deleted chunks of it. It writes for nobody, and

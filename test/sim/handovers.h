@@ -80,7 +80,8 @@ size_t sim_item_of_name(const char *name);
 bool sim_session_touched(const sim_world *w, int64_t session);
 
 /* ---- check_handovers.c ---- */
-void sim_handovers_check_step(sim_member *m);
+/* `is_fenced`: a plan is in force, and another node has taken the member's place (T9). */
+void sim_handovers_check_step(sim_member *m, bool is_fenced);
 /* At each step, and when a fault begins: it may end before the next step. */
 void sim_handovers_note_faults(sim_world *w);
 /* Steps may have been made inside a call, though no time has gone on: messages without a delay take none. */

@@ -69,6 +69,14 @@ typedef struct {
     uint32_t weight;
 } sim_configured;
 
+/* All that bears on whether somebody has something to write. What nodes say changes with a transaction only. */
+typedef struct {
+    const dv_plan *plan;
+    int64_t mzxid, zxid; /* of the plan, of the last transaction */
+    const sim_party_node *party[SIM_SLOTS_MAX];
+    uint64_t set_hash;
+} sim_plan_rest;
+
 struct sim_plans_truth {
     sim_plan_version *versions;
     size_t count, room;
@@ -90,6 +98,7 @@ struct sim_plans_truth {
     unsigned remade;              /* how often an administrator has deleted the root and made it again */
     int64_t spoiled_at, newer_at; /* by an administrator */
     bool chunks_spoiled;          /* some may be missing, and plans that name them cannot be read */
+    sim_plan_rest rest;           /* where nobody had something to write */
     struct sim_handovers *handovers;
     struct sim_operator *hand; /* operator.h */
     struct sim_past *past;     /* NULL: nothing of it yet */

@@ -124,7 +124,6 @@ void sim_steps_beliefs(const sim_world *w) {
     for (size_t i = 0; steps && i < w->script->slots; i++) {
         for (size_t k = 0; k < SIM_CLAIMS_MAX; k++) check_belief(w, &w->members[i], k, &beliefs[i][k]);
     }
-    if (steps) sim_steps_items_look(w);
 }
 
 /* ---- requests ---- */

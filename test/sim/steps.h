@@ -30,7 +30,8 @@ void sim_steps_beliefs(const sim_world *w);
 void sim_steps_items_begin(FILE *file);
 void sim_steps_items_open(sim_member *m);
 void sim_steps_items_transaction(const sim_world *w, const divvy_testing_transaction *t);
-/* Records what members follow and own, where that has changed. */
-void sim_steps_items_look(const sim_world *w);
+/* Records what the member follows and owns, where that has changed. Others see no more of it than it commits, so that
+ * it is looked at with its own requests and answers, and with each transaction. */
+void sim_steps_items_look(const sim_member *m);
 
 #endif

@@ -22,12 +22,13 @@ typedef struct {
 } item_state;
 
 typedef struct {
-    sim_world *world;
+    const sim_member *member;
     int64_t session;
     bool reads, lists; /* a note, the queue of an item; else only what the answer leads to is of interest */
     size_t item;
     char node[SIM_NODE_BYTES];
     dv_reply_fn done;
+    dv_multi_fn multi_done;
     void *context;
 } asked;
 
@@ -58,12 +59,25 @@ static const char *node_of(const dv_note_view *view) {
     return view ? dv_path_last(view->path) : "";
 }
 
-static item_state state_of(const sim_member *m, size_t item) {
+static bool is_there(const sim_member *m) {
+    return m->phase != SIM_ABSENT && m->client && m->partitioner && !m->ended && sim_member_alive(m);
+}
+
+/* Returns whether all is as it was recorded. `own` is NULL: the member has no such item. */
+static bool is_as_recorded(const sim_member *m, const dv_item *own, int64_t session, const item_state *was) {
+    if (!own) return !was->session && !was->first && !was->revoked;
+    bool revoked = own->life.stage == DV_STAGE_REVOKED;
+    return was->session == session && was->wanted == own->life.wanted && was->first == own->life.is_first &&
+           was->revoked == revoked && (!revoked || was->reason == (int)own->told.reason) &&
+           was->set == m->partitioner->dealt->hash &&
+           (!was->first || was->token == dv_contender_token(own->life.contender)) &&
+           strcmp(was->to, node_of(own->give.next)) == 0 && strcmp(was->from, node_of(own->take.owner)) == 0;
+}
+
+static item_state state_of(const sim_member *m, const dv_item *own, int64_t session) {
     item_state s = {0};
-    bool there = m->phase != SIM_ABSENT && m->client && m->partitioner && !m->ended && sim_member_alive(m);
-    const dv_item *own = there ? sim_item_of(m, item) : NULL;
     if (!own) return s;
-    s.session = divvy_client_session_id(m->client);
+    s.session = session;
     s.wanted = own->life.wanted;
     s.first = own->life.is_first;
     s.revoked = own->life.stage == DV_STAGE_REVOKED;
@@ -123,8 +137,10 @@ static void look_at_end(const sim_member *m, size_t item, const item_state *was,
     }
 }
 
-static void look_at(const sim_member *m, size_t item, item_state *was) {
-    item_state is = state_of(m, item);
+static void look_at(const sim_member *m, size_t item, item_state *was, bool there, int64_t session) {
+    const dv_item *own = there ? sim_item_of(m, item) : NULL;
+    if (is_as_recorded(m, own, session, was)) return;
+    item_state is = state_of(m, own, session);
     look_at_end(m, item, was, &is); /* what a plan says later has not led to that */
     look_at_plan(m, item, was, &is);
     if (is.first && !(was->first && is_same_place(&is, was))) {
@@ -136,10 +152,11 @@ static void look_at(const sim_member *m, size_t item, item_state *was) {
     *was = is;
 }
 
-void sim_steps_items_look(const sim_world *w) {
-    for (size_t i = 0; is_recorded(w) && i < w->script->slots; i++) {
-        for (size_t k = 0; k < w->script->items; k++) look_at(&w->members[i], k, &states[i][k]);
-    }
+void sim_steps_items_look(const sim_member *m) {
+    bool there = is_there(m);
+    int64_t session = there ? divvy_client_session_id(m->client) : 0;
+    for (size_t k = 0; is_recorded(m->world) && k < m->world->script->items; k++)
+        look_at(m, k, &states[m->slot][k], there, session);
 }
 
 /* ---- notes and places, as they are committed ---- */
@@ -174,6 +191,9 @@ void sim_steps_note(const sim_world *w, const sim_note *n, const dv_note *note, 
 void sim_steps_items_transaction(const sim_world *w, const divvy_testing_transaction *t) {
     const char *name = NULL;
     bool of_note = t->path && strncmp(t->path, notes_path, sizeof notes_path - 1) == 0;
+    for (size_t i = 0; is_recorded(w) && i < w->script->slots; i++) {
+        if (w->members[i].world) sim_steps_items_look(&w->members[i]);
+    }
     if (is_recorded(w) && of_note && t->kind == DIVVY_TESTING_DELETE) {
         begin_record(w, t->ephemeral_owner, SIZE_MAX, "note-ends");
         fprintf(steps, " node=%s\n", t->path + sizeof notes_path - 1);
@@ -192,7 +212,7 @@ void sim_steps_items_transaction(const sim_world *w, const divvy_testing_transac
 /* ---- the layer over a member's seam ---- */
 
 static void record_answer(const asked *a, const dv_reply *reply) {
-    begin_record(a->world, a->session, a->item, a->reads ? "read" : "list");
+    begin_record(a->member->world, a->session, a->item, a->reads ? "read" : "list");
     fprintf(steps, " answer=%s", !reply->error ? "done" : reply->error == DIVVY_ENOENT ? "none" : "lost");
     if (a->reads) {
         fprintf(steps, " node=%s", a->node);
@@ -207,10 +227,18 @@ static void record_answer(const asked *a, const dv_reply *reply) {
 
 static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     asked *a = context;
-    sim_steps_items_look(a->world);
-    if (is_recorded(a->world) && (a->reads || a->lists)) record_answer(a, reply);
+    sim_steps_items_look(a->member);
+    if (is_recorded(a->member->world) && (a->reads || a->lists)) record_answer(a, reply);
     a->done(a->context, reply, now);
-    sim_steps_items_look(a->world);
+    sim_steps_items_look(a->member);
+    free(a);
+}
+
+static void on_multi(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
+    asked *a = context;
+    sim_steps_items_look(a->member);
+    a->multi_done(a->context, error, replies, count, now);
+    sim_steps_items_look(a->member);
     free(a);
 }
 
@@ -222,27 +250,31 @@ static sim_member *member_of(const dv_znode *znode) {
     return NULL;
 }
 
-static asked *new_asked(const sim_member *m, const dv_op *op) {
-    const char *name = NULL;
-    bool reads = op->kind == DV_GET && strncmp(op->path, notes_path, sizeof notes_path - 1) == 0;
-    char path[256];
-    snprintf(path, sizeof path, "%s/", op->path);
-    size_t item = op->kind == DV_CHILDREN ? sim_item_of_path(m->world, path, &name) : SIZE_MAX;
+static asked *new_asked(const sim_member *m) {
     asked *a = calloc(1, sizeof *a);
     if (!a) abort();
-    a->reads = reads;
-    a->lists = item != SIZE_MAX;
-    a->world = m->world;
+    a->member = m;
     a->session = divvy_client_session_id(m->client);
-    a->item = item;
-    if (reads) snprintf(a->node, sizeof a->node, "%s", op->path + sizeof notes_path - 1);
+    a->item = SIZE_MAX;
     return a;
+}
+
+/* Notes what is read of a note, or of the queue of an item. */
+static void note_read(asked *a, const dv_op *op) {
+    const char *name = NULL;
+    char path[256];
+    a->reads = op->kind == DV_GET && strncmp(op->path, notes_path, sizeof notes_path - 1) == 0;
+    if (a->reads) snprintf(a->node, sizeof a->node, "%s", op->path + sizeof notes_path - 1);
+    if (op->kind != DV_CHILDREN) return;
+    snprintf(path, sizeof path, "%s/", op->path);
+    a->item = sim_item_of_path(a->member->world, path, &name);
+    a->lists = a->item != SIZE_MAX;
 }
 
 /* Records the places that are asked for. */
 static void record_asked(const sim_member *m, const dv_op *ops, size_t count) {
     const char *name = NULL;
-    sim_steps_items_look(m->world);
+    sim_steps_items_look(m);
     for (size_t i = 0; i < count && is_recorded(m->world); i++) {
         size_t item = sim_item_of_path(m->world, ops[i].path, &name);
         if (item == SIZE_MAX || ops[i].kind != DV_CREATE || !(ops[i].mode & DV_EPHEMERAL)) continue;
@@ -279,15 +311,22 @@ static void record_request(const sim_member *m, const dv_op *ops, size_t count) 
 
 static int multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
     const sim_member *m = member_of(znode);
-    if (m) record_request(m, ops, count);
-    return under.multi(znode, ops, count, done, context);
+    if (!m) return under.multi(znode, ops, count, done, context);
+    record_request(m, ops, count);
+    asked *a = new_asked(m);
+    a->multi_done = done;
+    a->context = context;
+    int error = under.multi(znode, ops, count, on_multi, a);
+    if (error) free(a);
+    return error;
 }
 
 static int submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context) {
     const sim_member *m = member_of(znode);
-    if (m) record_request(m, op, 1);
-    asked *a = m ? new_asked(m, op) : NULL;
-    if (!a) return under.submit(znode, op, watch, done, context);
+    if (!m) return under.submit(znode, op, watch, done, context);
+    record_request(m, op, 1);
+    asked *a = new_asked(m);
+    note_read(a, op);
     a->done = done;
     a->context = context;
     int error = under.submit(znode, op, watch, on_reply, a);

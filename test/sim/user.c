@@ -77,7 +77,7 @@ static void release_now(sim_member *m) {
     sim_world *w = m->world;
     m->release_at = 0;
     uint64_t id = m->release_id;
-    sim_steps_items_look(w); /* what is revoked */
+    sim_steps_items_look(m); /* what is revoked */
     for (size_t i = 0; i < w->script->items; i++) {
         if (m->items[i].knows_revoked || m->user.style == SIM_KAZOO_LOOP) end_work(m, i);
     }
