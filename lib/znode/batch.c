@@ -24,7 +24,7 @@ typedef struct dv_batch_entry {
 
 typedef struct {
     dv_znode *znode;
-    bool renews;
+    bool renews, has_places;
     size_t count;
     size_t probe; /* the created node that is looked at for the group's czxid */
     batch_entry *entries[];
@@ -195,8 +195,9 @@ static void probe_czxid(batch_group *g, int64_t now);
 static void on_probe(void *context, const dv_reply *reply, int64_t now) {
     batch_group *g = context;
     assert(g->probe < g->count);
-    if (reply->error == DIVVY_ENOENT && ++g->probe < g->count) {
-        probe_czxid(g, now); /* Somebody deleted that node already; the next one tells as much. */
+    if (reply->error == DIVVY_ENOENT) {
+        g->probe++; /* Somebody deleted that node already; the next one tells as much. */
+        probe_czxid(g, now);
         return;
     }
     /* Nodes without a known czxid are as good as lost replies: their recipes look for them. */
@@ -204,8 +205,14 @@ static void on_probe(void *context, const dv_reply *reply, int64_t now) {
     finish_group(g, error, reply->stat, now);
 }
 
+/* R2: the name of a place is used once. A directory may be deleted and made again by now, by somebody else. */
+static bool can_tell(const batch_group *g, size_t i) {
+    return !g->has_places || g->entries[i]->op.mode & DV_EPHEMERAL;
+}
+
 static void probe_czxid(batch_group *g, int64_t now) {
-    if (dv_znode_exists(g->znode, g->entries[g->probe]->made, NULL, on_probe, g) != 0)
+    while (g->probe < g->count && !can_tell(g, g->probe)) g->probe++;
+    if (g->probe == g->count || dv_znode_exists(g->znode, g->entries[g->probe]->made, NULL, on_probe, g) != 0)
         finish_group(g, DIVVY_ECONNECTION, NULL, now);
 }
 
@@ -278,6 +285,7 @@ static bool try_send_multi(dv_znode *znode, batch_entry **entries, size_t count)
         if (g->renews) op_count += add_renewal(&ops[op_count], entries[i]->directory, i == 0);
         assert(op_count == place_of(g, i));
         ops[op_count++] = entries[i]->op;
+        g->has_places |= entries[i]->op.mode & DV_EPHEMERAL;
     }
     if (dv_znode_multi(znode, ops, op_count, on_multi, g) == 0) return true;
     free(g);

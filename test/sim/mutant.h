@@ -48,6 +48,7 @@
     X(renewed_is_first, "a place whose queue could not be renewed counts as first, whatever its number")           \
     X(renewal_unlisted, "a place whose queue could not be renewed is never listed")                                \
     X(renewal_of_data, "a queue is renewed though the data of its directory were set")                             \
+    X(czxid_of_directory, "a directory, which may be another's by then, tells the token of the places beside it")  \
     X(renewal_in_two, "a directory is deleted by one request, and made by the next")                               \
     X(orphans_listed, "the queue of an item whose owner has gone is listed")                                       \
     X(ready_before_place, "a note says that an item is ready before the place in its queue stands")                \

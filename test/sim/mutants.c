@@ -150,6 +150,7 @@ static const struct {
     [DV_MUTANT_renewed_is_first] = {2, 0.1, SIM_OF_PLANS, "S4"},
     [DV_MUTANT_renewal_unlisted] = {2, 0.2, SIM_OF_PLANS, "L7"},
     [DV_MUTANT_renewal_of_data] = {0, 0, SIM_OF_PLANS, NULL},
+    [DV_MUTANT_czxid_of_directory] = {12108, 626.7, SIM_OF_POOLS, "S5"},
     [DV_MUTANT_renewal_in_two] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_orphans_listed] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_ready_before_place] = {10, 0.1, SIM_OF_PLANS, "S15"},

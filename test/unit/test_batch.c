@@ -152,6 +152,23 @@ TEST(test_czxid_of_the_next) {
     for (int i = 0; i < 3; i++) assert_int_equal(items[i].czxid, 77);
 }
 
+/* B1: a place is asked, and never a directory, which somebody else may have deleted and made again since. */
+TEST(test_czxid_of_a_place) {
+    begin();
+    for (int i = 0; i < 5; i++) {
+        int mode = i % 2 ? DV_EPHEMERAL | DV_SEQUENTIAL : DV_PERSISTENT;
+        assert_int_equal(dv_batch_create(znode(), items[i].path, "", 0, mode, on_reply, &items[i]), 0);
+    }
+    end();
+    answer_creates(5);
+    assert_string_equal(dv_fake_pending(fake), "exists /n1");
+    dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ENOENT});
+    assert_string_equal(dv_fake_pending(fake), "exists /n3");
+    dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ENOENT});
+    for (int i = 0; i < 5; i++) assert_int_equal(items[i].error, DIVVY_ECONNECTION);
+    assert_string_equal(dv_fake_pending(fake), "");
+}
+
 /* Where nobody is left to be asked, or the answer is lost, the outcome counts as unknown, and the recipe looks. */
 TEST(test_czxid_unknown) {
     begin();
