@@ -42,13 +42,12 @@ struct dv_roll_watch {
 
 static void read_roll(dv_roll_watch *w);
 
-static bool end_if_idle(dv_roll_watch *w, int64_t now) {
-    if (w->patient || w->under_way || w->pen.is_under_way) return false;
+static void end_if_idle(dv_roll_watch *w, int64_t now) {
+    if (w->patient || w->under_way || w->pen.is_under_way) return;
     dv_znode_unwatch(w->client->znode, &w->watch);
     dv_roll_pen_stop(&w->pen);
     w->events->watch.gone(w->owner, now);
     free(w);
-    return true;
 }
 
 static bool is_over(const dv_roll_watch *w) {

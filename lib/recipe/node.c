@@ -127,7 +127,6 @@ static void on_left(dv_event *event, int64_t now) {
 
 /* Something is always still to come here, so that gone() is never told inside this call. */
 void dv_node_leave(dv_node *n) {
-    if (n->leave_requested) return;
     n->leave_requested = true;
     if (n->stage != DV_NODE_UNMADE && n->stage != DV_NODE_THERE) return; /* Once it is known what stands. */
     start_leaving(n);

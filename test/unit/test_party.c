@@ -182,4 +182,16 @@ TEST(test_many_of_one_client) {
     divvy_client_close(small);
 }
 
+/* A leave that gets no answer says so, and is carried out when there is one. */
+TEST(test_leave_too_late) {
+    member m;
+    enter(&m, "/party/late", "me", DIVVY_PARTY);
+    assert_string_equal(listed(m.party), "me ");
+    divvy_testing_link_client(ensemble, m.client, DIVVY_TESTING_LINK_DOWN);
+    ASSERT_FAILS(divvy_party_leave(m.party, 0), DIVVY_ETIMEDOUT, m.client, "/party/late");
+    divvy_testing_link_client(ensemble, m.client, DIVVY_TESTING_LINK_UP);
+    assert_int_equal(divvy_party_leave(m.party, PATIENCE_MS), 0);
+    leave(&m);
+}
+
 TEST_GROUP(set_up, tear_down);

@@ -56,6 +56,8 @@ TEST(test_other_writers) {
     assert_string_equal(deaths.deaths[0].name, "\xe2\x82\xac\xc3\xa4/A\t");
     assert_int_equal(parse(DEATH("\"seen_ms\":1,\"new\":{},\"name\":\"a\",\"at_ms\":5,\"session\":\"0\""), NULL), 0);
     assert_int_equal(deaths.deaths[0].at_ms, 5);
+    assert_int_equal(parse(DEATH("\"name\":\"\"," REST), NULL), 0);
+    assert_string_equal(deaths.deaths[0].name, "");
     assert_int_equal(parse("{\"more\":{},\"deaths\":[]}", NULL), 0);
     assert_int_equal(deaths.count, 0);
 }

@@ -48,6 +48,22 @@ TEST(test_longest_guid) {
     dv_plan_free(plan);
 }
 
+/* The least cap, and the shortest list of tags, are read as they were written. */
+TEST(test_least_cap_and_tags) {
+    dv_plan *plan = small_plan(), *read;
+    dv_plan_text text;
+    plan->members[1].cap = 1;
+    free(plan->members[1].tags);
+    plan->members[1].tags = strdup("g");
+    print_whole(&text, plan);
+    assert_int_equal(read_whole(&read, text.bytes, text.count, NULL), 0);
+    assert_int_equal(read->members[1].cap, 1);
+    assert_string_equal(read->members[1].tags, "g");
+    free(text.bytes);
+    dv_plan_free(read);
+    dv_plan_free(plan);
+}
+
 /* The plan of no members and no items, which makes the root before the first chunks are written. */
 TEST(test_golden_empty) {
     dv_plan *plan = dv_plan_make(dv_plan_set_make(NULL, 0));
