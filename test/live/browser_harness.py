@@ -102,6 +102,12 @@ class Browser:
         """Asks by the protocol of Chromium's own tools."""
         return self._do("goog/cdp/execute", {"cmd": command, "params": parameters})
 
+    def used_ms(self):
+        """The processor time that the page's thread has used: how busy the machine is does not matter."""
+        self.tell("Performance.enable", timeDomain="threadTicks")
+        return next(1000 * one["value"] for one in self.tell("Performance.getMetrics")["metrics"]
+                    if one["name"] == "ThreadTime")
+
     def prefer(self, scheme):
         """light or dark."""
         self.tell("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])

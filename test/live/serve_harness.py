@@ -17,6 +17,8 @@ class Serve:
     """A running `divvy serve`, at a port of its own."""
 
     def __init__(self, *arguments, connect=None, interval="100ms", listen="127.0.0.1:0"):
+        if "--timeout" not in arguments:
+            arguments = ("--timeout", "1m", *arguments)  # for servers on a busy machine
         words = command("serve", "--listen", listen, "--interval", interval, *arguments, connect=connect)
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, encoding="utf-8", errors="surrogateescape")

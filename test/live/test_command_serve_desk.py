@@ -7,6 +7,7 @@ usage: test_command_serve_desk.py BUILD_FOLDER [TEST...]     a TEST is a name su
 """
 import json
 import re
+import socket
 import time
 import urllib.parse
 
@@ -27,6 +28,17 @@ class Asked:
         self.socket = served.connect()
         self.socket.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % path.encode())
 
+    def is_told(self, served):
+        """Whether there was an answer at once."""
+        settle(served)
+        self.socket.setblocking(False)
+        try:
+            return bool(self.socket.recv(1, socket.MSG_PEEK))
+        except BlockingIOError:
+            return False
+        finally:
+            self.socket.settimeout(DEADLINE_S)
+
     def answer(self):
         """The status and the body; None where the connection ended without an answer."""
         try:
@@ -37,6 +49,12 @@ class Asked:
         self.socket.close()
         head, _, body = said.partition(b"\r\n\r\n")
         return (int(head.split()[1]), body) if head else None
+
+
+def settle(served):
+    """Has it deal with all questions that were asked before: whatever can be told without ZooKeeper is told then."""
+    for _ in range(3):  # connections that came at the same moment have no order
+        served.json("/state")
 
 
 def without_ages(told):
@@ -306,7 +324,7 @@ class Away(DeskCase):
     def serve_there(self, *arguments):
         served = self.serve(*arguments, connect=self.server.connect)
         self.wait_read(served, lambda pool: pool["items"] == 1)
-        self.assertEqual(served.ask("/explain?item=item")[0], 200)
+        wait_for(lambda: served.ask("/explain?item=item")[0] == 200, "an answer")
         return served
 
     # While no server answers, a question ends with the reason, and everything else is answered; then it goes on.
@@ -317,19 +335,21 @@ class Away(DeskCase):
         self.assertEqual(self.refused(served, "/changes"),
                          (503, "the servers have not told all of it within 500 ms\n"))
         self.assertEqual(served.pool()["items"], 1)
-        wait_for(lambda: served.json("/findings")["errors"], "what is wrong with the server")
-        found = served.json("/findings")["findings"][0]
-        self.assertEqual((found["level"], found["check"], found["where"]),
-                         ("error", "connection", self.server.connect))
-        self.assertRegex(found["what"], "has not answered within 1000 ms")
+        wait_for(lambda: ("error", "connection", self.server.connect, True) in
+                 [(*one[:3], "has not answered within 1000 ms" in one[3]) for one in self.found(served)],
+                 "what is wrong with the server")
         self.server.do("resume", "1")
-        wait_for(lambda: not served.json("/findings")["errors"] or self.nobody_is_there(served), "nothing is wrong")
+        # Only members are missed.
+        wait_for(lambda: [what for level, *_, what in self.found(served) if level == "error"] in
+                 ([], ["nobody is in the pool"]), "nothing is wrong")
         wait_for(lambda: served.ask("/explain?item=item")[0] == 200, "an answer again")
 
-    def nobody_is_there(self, served):
-        """Only members are missed."""
-        found = [finding for finding in served.json("/findings")["findings"] if finding["level"] == "error"]
-        return [finding["what"] for finding in found] == ["nobody is in the pool"]
+    def found(self, served):
+        """Level, check, where and what of all that was found. On a busy machine that may not be told in time."""
+        status, _, body = served.ask("/findings")
+        if status != 200:
+            return [("error", "", "", body.decode())]
+        return [[one[key] for key in ("level", "check", "where", "what")] for one in json.loads(body)["findings"]]
 
     # Equal questions that wait are one: each connection has the same answer. The others are answered in the meantime.
     def test_equal_questions(self):
@@ -346,46 +366,33 @@ class Away(DeskCase):
 
     def waits(self, served, path="/explain?item=item"):
         """Asks once, and returns whether there is no answer yet: what was fresh is no longer."""
-        question = self.asked(served, path)
-        question.socket.settimeout(0.2)
-        try:
-            question.socket.recv(1)
-            return False
-        except TimeoutError:
-            return True
+        return not self.asked(served, path).is_told(served)
 
     # Of different questions no more wait than there are places; then a signal ends it at once, with all of them.
     def test_full(self):
-        served = self.serve_there("--timeout", "60s")
+        served = self.serve_there("--timeout", "1h")
         self.server.do("pause", "1")
         wait_for(lambda: self.waits(served), "that a question has to wait")
         asked = [self.asked(served, "/explain?item=other%d" % number) for number in range(31)]
-        wait_for(lambda: self.refused_at_once(served), "a full queue")
+        settle(served)
+        self.assertTrue(self.refused_at_once(served))
         self.assertEqual(served.ask("/state")[0], 200)
-        began = time.monotonic()
         self.assertEqual(served.end(), (0, ""))
-        self.assertLess(time.monotonic() - began, 5)
         for question in asked:
             answer = question.answer()
             self.assertTrue(answer is None or answer[0] == 503, answer)
 
     def refused_at_once(self, served):
         question = self.asked(served, "/explain?item=one-too-many")
-        question.socket.settimeout(0.2)
-        try:
-            return question.answer() == (503, b"too many questions wait for an answer\n")
-        except TimeoutError:
-            return False
+        return question.is_told(served) and question.answer() == (503, b"too many questions wait for an answer\n")
 
     # A signal ends it at once while a question is under way: a read of ZooKeeper, or questions to its servers.
     def test_end(self):
         for path in ("/explain?item=item", "/findings"):
-            served = self.serve_there("--timeout", "60s")
+            served = self.serve_there("--timeout", "1h")
             self.server.do("pause", "1")
             wait_for(lambda served=served, path=path: self.waits(served, path), "that a question has to wait")
-            began = time.monotonic()
             self.assertEqual(served.end(), (0, ""))
-            self.assertLess(time.monotonic() - began, 5)
             self.server.do("resume", "1")
 
 

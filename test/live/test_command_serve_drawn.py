@@ -111,18 +111,19 @@ class Drawn(PageCase):
         self.browser.wait_for("document.querySelectorAll('#table th').length === 13", "the columns")
         self.assertIn("1.31", self.texts("#table tbody tr")[0])
 
-    # A thousand members fit on one screen and into its width, on a phone too, and are drawn at once; so do twelve.
+    # A thousand members fit on one screen and into its width, on a phone too, and are drawn in half a second of
+    # processor time; so do twelve.
     def test_many_members(self):
         for size, count in ((WIDE, 1000), (PHONE, 1000), (WIDE, 12), (PHONE, 12)):
             self.open(Hour(members=count, items=3000), size=size)
             self.run_js("document.querySelector('#heat').scrollIntoView()")
-    # A thousand members fit on one screen, and into its width, on a phone too, and are drawn at once. So do twelve.
+            self.browser.wait_for("document.querySelectorAll('#heat-map .cell').length === %d" % count, "the cells")
             high = self.run_js("return document.querySelector('#heat-map').getBoundingClientRect().height")
             self.assertLess(high, 700, size)
             self.assertLess(self.beyond(), 0, size)
-            took = self.run_js("return import('/heat.js').then((heat) => { const began = performance.now();"
-                               "  heat.redrawHeat(); return performance.now() - began; })")
-            self.assertLess(took, 500)
+            began = self.browser.used_ms()
+            self.run_js("return import('/heat.js').then((heat) => heat.redrawHeat())")
+            self.assertLess(self.browser.used_ms() - began, 500)
 
     def looks(self):
         """Of each lane how its bars are filled, and by whom, in the order of time."""

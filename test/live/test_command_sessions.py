@@ -58,6 +58,8 @@ class Process:
 
 
 class Sessions(Case):
+    session_s = 60  # none ends because the machine is busy
+
     def setUp(self):
         super().setUp()
         self.processes = []
@@ -85,15 +87,16 @@ class Sessions(Case):
     def test_share(self):
         two = self.start_process("--sessions", "2", "--identifier", "two", "--weight", "1001", "--cap", "25",
                                  worker=False)
-        one = self.start("--identifier", "one", items=ITEMS)
+        one = self.start("--identifier", "one", "--weight", "1001", items=ITEMS)
         one.wait(lambda me: len(me.owned()) == 12 and me.states()[-1] == "ACQUIRED", "one has half")
         two.wait_owned(12)
         self.assertEqual(set(two.states()), {"two-1", "two-2"})
-        self.assertEqual([len(two.owned(name)) for name in ("two-1", "two-2")], [6, 6])
+        # The shares are 6.006 and 5.994.
+        self.assertIn([len(two.owned(name)) for name in ("two-1", "two-2")], ([6, 6], [7, 5]))
         self.assertEqual(sorted(two.owned() + one.owned()), ITEMS)
         status = self.status()
         self.assertEqual({row["identifier"]: (row["weight"], row.get("cap")) for row in status["plan"]["members"]},
-                         {"one": (1000, None), "two-1": (501, 13), "two-2": (500, 12)})
+                         {"one": (1001, None), "two-1": (501, 13), "two-2": (500, 12)})
         rows = {row["identifier"]: row for row in status["members"]}
         self.assertEqual({rows["two-1"]["pid"], rows["two-2"]["pid"]}, {two.member.pid})
         owners = {Setting.zookeeper.exists(self.path + "/party/" + node).ephemeralOwner
@@ -137,8 +140,9 @@ class Sessions(Case):
         os.kill(forker, signal.SIGKILL)
         os.kill(parent(victims[0]), signal.SIGKILL)
         wait_for(lambda: not alive(victims[0]), "its command has ended", two.member)
-        self.assertTrue(all(map(alive, kept.values())))
         self.assertEqual(two.member.end(), 1)
+        self.assertEqual({line["item"]: (line["pid"], line["reason"]) for line in two.look().member.of("ended")
+                          if line["member"] == "two-2"}, {name: (kept[name], "leaving") for name in kept})
         self.assertIn("two-1: no more commands can be started", two.member.text("err"))
         self.assertFalse(any(map(alive, victims + list(kept.values()))))
         reasons = {line["member"]: line["reason"] for line in two.look().member.lines
@@ -180,7 +184,9 @@ class Sessions(Case):
         moves = [number for number, line in enumerate(lines) if line.get("revoked")]
         ends = [number for number, line in enumerate(lines) if line.get("child") in ("ended", "exited", "finished")]
         self.assertTrue(all(number > moves[0] for number in ends), lines)
-        self.assertTrue(set(two.pids("two-2").values()) & set(kept.values()))
+        moved = {item for line in lines for item in line.get("revoked", [])}
+        self.assertEqual({item: pid for item, pid in two.pids("two-2").items() if item in set(kept) - moved},
+                         {item: pid for item, pid in kept.items() if item not in moved})
         self.assertEqual(two.member.stop(), 0)
 
     # Static members find their items again, each its own.
@@ -257,6 +263,7 @@ class Sessions(Case):
         listed = self.write("items", "\n".join("%s-%03d" % ("n" * 2900, number) for number in range(500)))
         arguments = ("--items-from", listed, "--identifier", "one")
         look = ("--connect", Setting.server.connect, "--path", self.path)
+        doctor = [Setting.divvy, "doctor", "--server-timeout", "30s", "--timeout", "50s", *look]
         one = self.start(*arguments, items=())
         one.wait(lambda me: "do not fit" in me.text("err") and me.states()[-1] == "ACQUIRED", "it is warned")
         fits = len(one.owned())
@@ -270,7 +277,7 @@ class Sessions(Case):
         row = self.status()["members"][0]
         self.assertEqual((row["items"], row["short"]), (fits, 500 - fits))
         self.assertTrue(1020000 < row["path_bytes"] <= 1048576, row)
-        found = run_to_end([Setting.divvy, "doctor", *look]).stdout
+        found = run_to_end(doctor).stdout
         self.assertRegex(found, r"limits +one: its session holds %d items" % fits)
         self.assertIn("%d more items of its share stay unowned" % (500 - fits), found)
         self.assertIn("or divvy partition --sessions 2; or divide fewer, larger items: divvy help bucket", found)
@@ -281,7 +288,7 @@ class Sessions(Case):
         self.assertEqual(two.member.text("err"), "")
         self.assertNotIn("full:", run_to_end([Setting.divvy, "status", *look]).stdout)
         self.assertEqual({(row["items"], row["short"]) for row in self.status()["members"]}, {(250, 0)})
-        self.assertNotIn("unowned", run_to_end([Setting.divvy, "doctor", *look]).stdout)
+        self.assertNotIn("unowned", run_to_end(doctor).stdout)
         self.assertEqual(two.member.stop(), 0)
 
     # What cannot be divided is refused.

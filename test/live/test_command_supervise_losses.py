@@ -47,7 +47,7 @@ class Losses(Case):
     # A break that the session outlives ends nothing.
     def test_outage(self):
         server = self.own_server()
-        member = self.start_script("exec sleep 1000", "--session-timeout", "30s", items=["a", "b"],
+        member = self.start_script("exec sleep 1000", "--session-timeout", "2m", items=["a", "b"],
                                    connect=server.connect)
         pids = member.wait_started(2).pids()
         server.do("kill", "1")
