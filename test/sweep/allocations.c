@@ -13,7 +13,7 @@
 
 #include <link.h>
 
-enum { BUCKETS = 4096, FRAMES = 12, SITES_MAX = 4096, DEPTH = 4 };
+enum { BUCKETS = 4096, FRAMES = 12, SITES_MAX = 4096 };
 
 typedef struct block {
     struct block *next;
@@ -52,7 +52,7 @@ static void note_site(void *site) {
 
 /* Returns a number of the caller at `site` and of its callers: FNV-1a of their addresses. */
 static uint64_t callers_of(const void *site) {
-    enum { OWN_FRAMES = 6 };
+    enum { OWN_FRAMES = 6, DEPTH = 4 };
     void *frames[OWN_FRAMES + DEPTH];
     int count = backtrace(frames, OWN_FRAMES + DEPTH), own = 0;
     uint64_t number = 1469598103934665603u;
