@@ -145,12 +145,12 @@ static void check_room(sim_claim *c) {
     uint64_t taken = c->count;
     for (size_t i = 0; waits && i < pool->leases.count; i++) taken += pool->leases.nodes[i].slots.count;
     bool room = waits && pool->limited && taken <= pool->limit;
-    if (!room) c->room_since = 0;
-    else if (!c->room_since) c->room_since = w->now_ms;
+    c->room_since = !room ? 0 : c->room_since ? c->room_since : w->now_ms;
+    if (!room) return;
     const sim_script *s = w->script;
     int64_t limit_ms = 300 + 20 * s->client_delay_max_ms + 20 * s->server_delay_max_ms;
     if (s->profile != SIM_CHURN) limit_ms += c->m->client_config.session_timeout_ms + s->sync_limit_ticks * s->tick_ms;
-    if (room && w->now_ms - c->room_since > limit_ms)
+    if (w->now_ms - c->room_since > limit_ms)
         sim_violate(w, "L1", "%s has waited %lld ms for %u slots of p%zu, and there was room", c->m->name,
                     (long long)(w->now_ms - c->room_since), c->count, c->place);
 }
@@ -158,13 +158,14 @@ static void check_room(sim_claim *c) {
 /* K6: a deletion by somebody else is found within half a timeout, with a link and servers that work. */
 static void check_gone(sim_claim *c, int64_t token) {
     sim_world *w = c->m->world;
-    const sim_script *s = w->script;
     const sim_claim_list *list =
         c->is_pool ? &w->claims_truth->pools[c->place].leases : &w->claims_truth->locks[c->place].queue;
-    char text[80];
     bool asks = token && dv_client_connected(c->m->client) && !c->m->paused && sim_claim_excused(c, token);
     bool gone = asks && !sim_claim_node_of(list, token, divvy_client_session_id(c->m->client));
     if (!gone || !c->gone_since) c->gone_since = w->now_ms;
+    if (!gone) return;
+    const sim_script *s = w->script;
+    char text[80];
     int64_t timeout_ms = c->m->client_config.session_timeout_ms;
     int64_t limit_ms = timeout_ms / 2 + 1000 + 20 * s->client_delay_max_ms + 20 * s->server_delay_max_ms;
     if (s->profile != SIM_REPLIES) limit_ms += timeout_ms + s->sync_limit_ticks * s->tick_ms;

@@ -127,15 +127,18 @@ void sim_election_check_held(const sim_claim *c, const sim_claim_node *own) {
 /* J3, with a link and servers that work. */
 void sim_election_check_step(sim_claim *c) {
     sim_world *w = c->m->world;
-    const sim_script *s = w->script;
     const sim_lock_truth *lock = &w->claims_truth->locks[c->place];
-    int64_t head = lock->head_czxid, timeout_ms = c->m->client_config.session_timeout_ms;
+    int64_t head = lock->head_czxid;
     const dv_leader_view *view = c->election ? &c->election->view : NULL;
     bool looks = view && view->follows && dv_client_connected(c->m->client) && !c->m->paused;
     bool known = looks && view->known;
     int64_t token = looks ? dv_leader_token(view->leader) : 0;
-    if (!looks || (known && token == head) || !c->unknown_since) c->unknown_since = w->now_ms;
+    bool well = !looks || (known && token == head);
+    if (well || !c->unknown_since) c->unknown_since = w->now_ms;
+    if (well) return;
     if (c->unknown_since < lock->head_at_ms) c->unknown_since = lock->head_at_ms;
+    const sim_script *s = w->script;
+    int64_t timeout_ms = c->m->client_config.session_timeout_ms;
     int64_t limit_ms = sim_answers_delay_ms(w) + 1000 + 20 * s->client_delay_max_ms + 20 * s->server_delay_max_ms;
     if (s->profile != SIM_REPLIES) limit_ms += timeout_ms + s->sync_limit_ticks * s->tick_ms;
     if (w->now_ms - c->unknown_since > limit_ms)
