@@ -28,93 +28,19 @@
 #include <cstring>
 #include <vector>
 
+#include "rules/member.h"
 #include "search.h"
 
 namespace {
 
+using namespace member;
 using model::is;
 using model::Variant;
 
 enum { ITEMS = 3, LEAVING_MOST = 2 };
-enum State : uint8_t { ALLOCATING, ACQUIRED, RELEASE, FAILURE, STATES };
-enum Place : uint8_t { NO_PLACE, ASKED, WAITING, PARKED, FIRST, GOING };
-enum Stage : uint8_t { HIDDEN, PREPARING, SHOWN, KEPT, LEAVING, REVOKED };
-enum Next : uint8_t { NOBODY, UNREAD, HAS_NOTE, READY }; // what is known of the next owner
 
-enum Move {
-    ASK,
-    WIN,
-    LEAVE,
-    GONE,
-    PREPARE,
-    CALL_OFF,
-    SHOW,
-    KEEP,
-    ANNOUNCE,
-    RETRACT,
-    STAY,
-    REVOKE,
-    RETURN,
-    WAIT,
-    GIVE,
-    LOSE,
-    HIDE,
-    MOVES
-};
-
-struct Row {
-    const char *name;
-    unsigned places;
-    int to_place;
-    unsigned stages;
-    int to_stage;
-};
-
-constexpr unsigned set() {
-    return 0;
-}
-template <typename... More> constexpr unsigned set(unsigned first, More... more) {
-    return 1u << first | set(more...);
-}
-
-const unsigned QUEUED = set(ASKED, WAITING, PARKED), UNSHOWN = set(HIDDEN, PREPARING),
-               OWNED = set(SHOWN, KEPT, LEAVING);
-const int SAME = -1;
-
-const Row ROWS[MOVES] = {
-    {"ask", set(NO_PLACE, GOING), ASKED, UNSHOWN, SAME},
-    {"win", QUEUED, FIRST, UNSHOWN, SAME},
-    {"leave", QUEUED | set(FIRST), GOING, UNSHOWN, SAME},
-    {"gone", QUEUED | set(FIRST), NO_PLACE, UNSHOWN, SAME},
-    {"prepare", ~0u, SAME, set(HIDDEN), PREPARING},
-    {"call off", ~0u, SAME, set(PREPARING), HIDDEN},
-    {"show", set(FIRST), SAME, UNSHOWN, SHOWN},
-    {"keep", set(FIRST), SAME, set(SHOWN), KEPT},
-    {"announce", set(FIRST), SAME, set(KEPT), LEAVING},
-    {"retract", set(FIRST), SAME, set(LEAVING), KEPT},
-    {"stay", set(FIRST), SAME, set(KEPT, LEAVING), SHOWN},
-    {"revoke", set(FIRST), SAME, OWNED, REVOKED},
-    {"return", set(FIRST), SAME, set(REVOKED), SHOWN},
-    {"wait", set(FIRST), SAME, set(REVOKED), LEAVING},
-    {"release", set(FIRST), GOING, set(REVOKED), HIDDEN},
-    {"lose", set(FIRST), GOING, OWNED | set(REVOKED), HIDDEN},
-    {"hide", set(FIRST), SAME, OWNED | set(REVOKED), HIDDEN},
-};
-
-const char *const STATE_NAMES[STATES] = {"ALLOCATING", "ACQUIRED", "RELEASE", "FAILURE"};
-const unsigned NEXT_STATES[STATES] = {set(ACQUIRED, RELEASE, FAILURE), set(ALLOCATING, RELEASE, FAILURE),
-                                      set(ALLOCATING, RELEASE, FAILURE), 0};
-
-struct Item {
-    uint8_t place, stage, wanted, next, leaving; // place: of what stands in the queue; leaving: places on their way out
-};
-
-// All fields are bytes, so that two equal worlds have equal bytes.
-struct World {
+struct World : Own {
     Item items[ITEMS];
-    uint8_t state, told, has_target, change_seen, again; // told: of this RELEASE; again: a suspension came in RELEASE
-    uint8_t proven, rejoining;
-    uint8_t eager, suspends, rejoins; // as the user has chosen
 };
 
 const std::vector<Variant> VARIANTS = {
@@ -138,92 +64,63 @@ const char *fault; // of the step that was made last
 std::bitset<MOVES> moved;
 std::bitset<STATES * STATES> entered;
 
-bool is_shown(const Item &i) {
-    return i.stage >= SHOWN;
+// ---- the rules ----
+
+void ask(World &w, Kind kind, uint8_t what = 0, Item *item = nullptr) {
+    const char *why = apply(w, {kind, what, item});
+    if (why && !fault) fault = why;
 }
 
-bool is_kept(const Item &i) {
-    return i.stage == KEPT || i.stage == LEAVING;
-}
-
-Place place_of(const Item &i) {
-    return i.place == NO_PLACE && i.leaving ? GOING : static_cast<Place>(i.place);
-}
-
-// ---- the tables ----
-
-void move(Item &i, Move m) {
-    const Row &row = ROWS[m];
-    bool allowed = row.places >> place_of(i) & 1 && row.stages >> i.stage & 1;
-    if (!allowed) fault = "a move of an item that the table does not allow";
+void move(World &w, Item &i, Move m) {
     moved.set(m);
-    if (row.to_place == GOING) {
-        i.place = NO_PLACE;
-        i.leaving++;
-    } else if (row.to_place != SAME) {
-        i.place = static_cast<uint8_t>(row.to_place);
-    }
-    if (row.to_stage != SAME) i.stage = static_cast<uint8_t>(row.to_stage);
-    if (!is_shown(i)) i.next = NOBODY;
+    ask(w, MOVE, m, &i);
 }
 
 void enter(World &w, State to) {
-    if (!(NEXT_STATES[w.state] >> to & 1)) fault = "a change of state that the table does not allow";
     entered.set(w.state * STATES + to);
-    w.state = to;
-    w.told = 0;
+    ask(w, ENTER, to);
 }
 
 // ---- what follows from what ----
 
-bool lacks(const Item &i) {
-    return is_shown(i) && !i.wanted && !is_kept(i);
-}
-
-bool lacks_shown(const World &w) {
-    for (const Item &i : w.items)
-        if (lacks(i)) return true;
-    return false;
-}
-
-bool is_complete(const World &w) {
-    for (const Item &i : w.items)
-        if ((i.leaving && !is("acquires_early")) || (i.wanted && i.place != FIRST)) return false;
-    return w.has_target && w.proven;
+bool is_ready(const World &w) {
+    World shown = w;
+    for (Item &i : shown.items)
+        if (is("acquires_early")) i.leaving = 0;
+    return is_complete(shown);
 }
 
 void revoke(World &w, bool everything) {
     enter(w, RELEASE);
     for (Item &i : w.items) {
         if (!is_shown(i) || (!everything && !lacks(i))) continue;
-        if (i.stage != REVOKED) move(i, REVOKE);
+        if (i.stage != REVOKED) move(w, i, REVOKE);
     }
-    w.again = 0;
 }
 
-void leave_place(Item &i) {
-    if (i.place != NO_PLACE) move(i, is_shown(i) ? GIVE : LEAVE);
+void leave_place(World &w, Item &i) {
+    if (i.place != NO_PLACE) move(w, i, is_shown(i) ? GIVE : LEAVE);
 }
 
 void claim(World &w) {
     if (w.state == FAILURE || !w.has_target || w.rejoining) return;
     for (Item &i : w.items)
-        if (i.wanted && i.place == NO_PLACE && i.leaving < LEAVING_MOST) move(i, ASK);
+        if (i.wanted && i.place == NO_PLACE && i.leaving < LEAVING_MOST) move(w, i, ASK);
 }
 
 void show_held(World &w) {
     for (Item &i : w.items)
-        if (i.wanted && i.place == FIRST && !is_shown(i)) move(i, SHOW);
+        if (i.wanted && i.place == FIRST && !is_shown(i)) move(w, i, SHOW);
 }
 
 void check_complete(World &w) {
-    if (w.state != ALLOCATING || !is_complete(w) || (w.eager && w.change_seen)) return;
+    if (w.state != ALLOCATING || !is_ready(w) || (w.eager && w.change_seen)) return;
     if (w.eager) show_held(w);
     enter(w, ACQUIRED);
 }
 
 void reconsider(World &w) {
-    if (w.state == ACQUIRED && !is_complete(w)) enter(w, ALLOCATING);
+    if (w.state == ACQUIRED && !is_ready(w)) enter(w, ALLOCATING);
     check_complete(w);
 }
 
@@ -235,10 +132,10 @@ void update_kept(World &w) {
         Stage to = i.next == UNREAD ? KEPT : i.next == HAS_NOTE ? LEAVING : SHOWN;
         if (is("keeps_on_ready") && is_kept(i) && !i.wanted) continue;
         if (to == i.stage) continue;
-        if (to == SHOWN) move(i, STAY);
-        else if (i.stage == SHOWN) move(i, KEEP);
-        if (to == KEPT && i.stage == LEAVING) move(i, RETRACT);
-        if (to == LEAVING && i.stage == KEPT) move(i, ANNOUNCE);
+        if (to == SHOWN) move(w, i, STAY);
+        else if (i.stage == SHOWN) move(w, i, KEEP);
+        if (to == KEPT && i.stage == LEAVING) move(w, i, RETRACT);
+        if (to == LEAVING && i.stage == KEPT) move(w, i, ANNOUNCE);
     }
 }
 
@@ -257,10 +154,11 @@ void settle(World &w, unsigned wanted, bool hands_over) {
     update_kept(w);
     bool revokes = w.state != RELEASE && lacks_shown(w);
     for (Item &i : w.items)
-        if (!i.wanted && (!is_shown(i) || (is("drops_shown") && !is_kept(i)))) leave_place(i);
+        if (!i.wanted && (!is_shown(i) || (is("drops_shown") && !is_kept(i)))) leave_place(w, i);
     if (revokes) revoke(w, w.eager);
     claim(w);
     reconsider(w);
+    ask(w, SETTLED);
 }
 
 void see_change(World &w) {
@@ -278,14 +176,14 @@ void hear_of_next(World &w, Item &i, Next next) {
 }
 
 void win(World &w, Item &i) {
-    move(i, WIN);
-    if (!w.eager && w.proven && i.wanted) move(i, SHOW);
+    move(w, i, WIN);
+    if (!w.eager && w.proven && i.wanted) move(w, i, SHOW);
     reconsider(w);
 }
 
 void lose_place(World &w, Item &i) {
     bool was_first = i.place == FIRST;
-    move(i, is_shown(i) ? LOSE : LEAVE);
+    move(w, i, is_shown(i) ? LOSE : LEAVE);
     if (!was_first || w.state != ACQUIRED || is("misses_deletion")) return;
     if (w.eager) revoke(w, true);
     else enter(w, ALLOCATING);
@@ -298,11 +196,12 @@ void hear_of_end(World &w, Item &i) {
 }
 
 void release(World &w) {
+    ask(w, RELEASES);
     for (Item &i : w.items) {
         if (i.stage != REVOKED || is("keeps_revoked")) continue;
-        if (i.wanted && w.has_target && !w.eager) move(i, RETURN);
-        else if (!i.wanted && w.has_target && (i.next == UNREAD || i.next == HAS_NOTE)) move(i, WAIT);
-        else leave_place(i);
+        if (i.wanted && w.has_target && !w.eager) move(w, i, RETURN);
+        else if (!i.wanted && w.has_target && (i.next == UNREAD || i.next == HAS_NOTE)) move(w, i, WAIT);
+        else leave_place(w, i);
     }
     update_kept(w);
     if (w.again) revoke(w, true);
@@ -310,33 +209,33 @@ void release(World &w) {
     else enter(w, ALLOCATING);
     claim(w);
     check_complete(w);
+    ask(w, RELEASED);
 }
 
 void suspend(World &w) {
-    bool shows = false;
-    for (const Item &i : w.items) shows = shows || is_shown(i);
-    if (w.state == RELEASE) w.again = shows && !w.eager;
-    else revoke(w, true);
+    bool in_release = w.state == RELEASE;
+    ask(w, SUSPEND);
+    if (!in_release) revoke(w, true);
 }
 
 void hide_all(World &w) {
     for (Item &i : w.items)
-        if (is_shown(i)) move(i, HIDE);
+        if (is_shown(i)) move(w, i, HIDE);
     w.has_target = w.again = w.change_seen = 0;
     for (Item &i : w.items) i.wanted = 0;
 }
 
 void lose_session(World &w) {
-    enter(w, RELEASE);
     w.rejoining = 1;
     w.proven = 0;
+    enter(w, RELEASE);
     hide_all(w);
 }
 
 void fail(World &w) {
     enter(w, FAILURE);
     for (Item &i : w.items)
-        if (!is_shown(i)) leave_place(i);
+        if (!is_shown(i)) leave_place(w, i);
     hide_all(w);
 }
 
@@ -348,15 +247,15 @@ void prove(World &w) {
 
 // ---- the search ----
 
-enum Kind : uint8_t { FAIR, FREE, LOSS, USER }; // fair steps happen sooner or later; a user's answer is one, too
+enum Chance : uint8_t { FAIR, FREE, LOSS, USER }; // fair steps happen sooner or later; a user's answer is one, too
 
 struct Way {
     const char *label;
-    Kind kind;
+    Chance kind;
 };
 
 using Base = model::Search<World, Way>;
-using Step = Base::Next;
+using Choice = Base::Next;
 
 // Puts the items in an order, as they differ by nothing but how they stand.
 World sorted(World w) {
@@ -372,22 +271,17 @@ bool is_end(const World &w) {
 }
 
 // Returns what is wrong with a world, or NULL.
-const char *judge(const World &w) {
-    bool whole = true;
-    for (const Item &i : w.items) {
-        if (is_shown(i) && i.place != FIRST) return "an item is shown without the first place";
-        if (i.stage == REVOKED && w.state != RELEASE) return "an item is revoked outside RELEASE";
-        if (lacks(i) && w.state != RELEASE) return "an item is shown outside the target, and nobody revokes it";
-        if (is_kept(i) && w.state != RELEASE && (i.next == NOBODY || i.next == READY))
-            return "an item is kept for nobody";
-        whole = whole && !i.leaving && (!i.wanted || is_shown(i));
-    }
-    if (w.state == ACQUIRED && !whole) return "ACQUIRED without the whole target, or with a place on its way out";
-    return nullptr;
+const char *judge(World &w) {
+    const char *why = apply(w, {REST, 0, nullptr});
+    for (const Item &i : w.items)
+        if (!why && is_kept(i) && w.state != RELEASE && (i.next == NOBODY || i.next == READY))
+            why = "an item is kept for nobody";
+    return why;
 }
 
-template <typename Do> void step(std::vector<Step> &steps, const World &from, const char *label, Kind kind, Do act) {
-    Step s{from, {label, kind}, kind == FAIR || kind == USER, nullptr, false};
+template <typename Do>
+void step(std::vector<Choice> &steps, const World &from, const char *label, Chance kind, Do act) {
+    Choice s{from, {label, kind}, kind == FAIR || kind == USER, nullptr, false};
     fault = nullptr;
     act(s.world);
     s.fault = fault ? fault : judge(s.world);
@@ -403,14 +297,14 @@ template <typename Do> void step(std::vector<Step> &steps, const World &from, co
     steps.push_back(s);
 }
 
-void add_item_steps(std::vector<Step> &steps, const World &w, unsigned n) {
+void add_item_steps(std::vector<Choice> &steps, const World &w, unsigned n) {
     const Item &i = w.items[n];
     bool queued = i.place == ASKED || i.place == WAITING || i.place == PARKED,
          works = w.state != FAILURE && !w.rejoining;
     auto place = [&](const char *label, Place to) {
         step(steps, w, label, FAIR, [=](World &next) { next.items[n].place = to; });
     };
-    auto hear = [&](const char *label, Kind kind, Next to) {
+    auto hear = [&](const char *label, Chance kind, Next to) {
         step(steps, w, label, kind, [=](World &next) { hear_of_next(next, next.items[n], to); });
     };
     if (i.place == ASKED) place("a place waits", WAITING);
@@ -418,16 +312,16 @@ void add_item_steps(std::vector<Step> &steps, const World &w, unsigned n) {
     if (i.place == PARKED) place("a place is parked no longer", WAITING);
     if (queued && works) step(steps, w, "a place is the first", FAIR, [n](World &next) { win(next, next.items[n]); });
     if (queued && works && is("shows_early"))
-        step(steps, w, "an item is shown", FAIR, [n](World &next) { move(next.items[n], SHOW); });
+        step(steps, w, "an item is shown", FAIR, [n](World &next) { move(next, next.items[n], SHOW); });
     if (i.place != NO_PLACE && works && i.leaving < LEAVING_MOST)
         step(steps, w, "SOMEBODY DELETES A PLACE", LOSS, [n](World &next) { lose_place(next, next.items[n]); });
     if (i.leaving) step(steps, w, "a place has left", FAIR, [n](World &next) { hear_of_end(next, next.items[n]); });
     if (i.place != NO_PLACE && w.rejoining)
-        step(steps, w, "a place is gone with the session", FAIR, [n](World &next) { move(next.items[n], GONE); });
+        step(steps, w, "a place is gone with the session", FAIR, [n](World &next) { move(next, next.items[n], GONE); });
     if (i.stage == HIDDEN && i.wanted && works && !w.eager)
-        step(steps, w, "the user is to prepare", FREE, [n](World &next) { move(next.items[n], PREPARE); });
+        step(steps, w, "the user is to prepare", FREE, [n](World &next) { move(next, next.items[n], PREPARE); });
     if (i.stage == PREPARING)
-        step(steps, w, "that is called off", FREE, [n](World &next) { move(next.items[n], CALL_OFF); });
+        step(steps, w, "that is called off", FREE, [n](World &next) { move(next, next.items[n], CALL_OFF); });
     if (i.next == UNREAD) hear("the next owner has a note", FAIR, HAS_NOTE);
     if (i.next == HAS_NOTE) hear("the next owner is ready", FAIR, READY);
     if (i.next == HAS_NOTE) hear("the next owner's note is to be read again", FREE, UNREAD);
@@ -435,15 +329,15 @@ void add_item_steps(std::vector<Step> &steps, const World &w, unsigned n) {
     if (i.next != NOBODY) hear("the next owner has gone", FREE, NOBODY);
 }
 
-std::vector<Step> list(const World &w) {
-    std::vector<Step> steps;
+std::vector<Choice> list(const World &w) {
+    std::vector<Choice> steps;
     bool holds = false, works = w.state != FAILURE;
     for (unsigned n = 0; n < ITEMS; n++) {
         add_item_steps(steps, w, n);
         holds = holds || w.items[n].place != NO_PLACE || w.items[n].leaving;
     }
     for (unsigned wanted = 0; wanted < 1u << ITEMS && works && !w.rejoining; wanted++) {
-        Kind kind = w.has_target && !w.change_seen ? FREE : FAIR;
+        Chance kind = w.has_target && !w.change_seen ? FREE : FAIR;
         step(steps, w, "a target settles", kind, [=](World &n) { settle(n, wanted, false); });
         if (w.eager) continue;
         step(steps, w, "a target settles, with next owners", kind, [=](World &n) { settle(n, wanted, true); });
@@ -466,7 +360,7 @@ std::vector<Step> list(const World &w) {
     if (!works && holds) {
         step(steps, w, "the user has finished", FAIR, [](World &n) {
             for (Item &i : n.items)
-                if (i.leaving < LEAVING_MOST) leave_place(i);
+                if (i.leaving < LEAVING_MOST) leave_place(n, i);
         });
     }
     return steps;
@@ -492,7 +386,7 @@ class Search : public Base {
     struct Edge {
         uint32_t from, to;
     };
-    std::vector<Step> steps;
+    std::vector<Choice> steps;
     std::vector<Edge> ways_on;
 
     void begin() override {
@@ -502,13 +396,13 @@ class Search : public Base {
             add(w, 0, {"begin", FREE});
         }
     }
-    const std::vector<Step> &steps_of(const World &w) override {
+    const std::vector<Choice> &steps_of(const World &w) override {
         return steps = list(w);
     }
     World canonical(const World &w) override {
         return sorted(w);
     }
-    void made(uint32_t from, uint32_t to, const Step &s) override {
+    void made(uint32_t from, uint32_t to, const Choice &s) override {
         if (s.fair) ways_on.push_back({from, to});
     }
     // Finds a world that has no way on, and a row that was never used.

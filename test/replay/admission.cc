@@ -280,6 +280,6 @@ bool print_taken() {
 } // namespace
 
 int main(int count, char **arguments) {
-    replay::Kind kind = {"replay_admission", "*pq", alter, print_taken, DROPPED, ALTERED};
+    replay::Kind kind = {"replay_admission", "*pq", alter, print_taken, DROPPED, ALTERED, nullptr};
     return replay::run<Player>(kind, count, arguments);
 }

@@ -476,6 +476,6 @@ bool print_taken() {
 } // namespace
 
 int main(int count, char **arguments) {
-    replay::Kind kind = {"replay_handover", "*in", alter, print_taken, DROPPED, ALTERED};
+    replay::Kind kind = {"replay_handover", "*in", alter, print_taken, DROPPED, ALTERED, nullptr};
     return replay::run<Player>(kind, count, arguments);
 }

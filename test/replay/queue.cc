@@ -130,6 +130,6 @@ bool print_taken() {
 } // namespace
 
 int main(int count, char **arguments) {
-    replay::Kind kind = {"replay_queue", "*l", alter, print_taken, DROPPED, ALTERED};
+    replay::Kind kind = {"replay_queue", "*l", alter, print_taken, DROPPED, ALTERED, nullptr};
     return replay::run<Player>(kind, count, arguments);
 }

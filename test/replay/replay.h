@@ -159,6 +159,7 @@ struct Kind {
     bool (*alter)(Record *r);   // returns whether something in it can be altered
     bool (*print_taken)();      // prints how often each rule was taken; returns whether each was that has a record
     std::vector<Excuse> dropped, altered;
+    bool (*matters)(const History &, size_t); // returns whether somebody has to miss the record; NULL: all are counted
 };
 
 inline void tell(const History &history, const Record &r, const char *why) {
@@ -215,9 +216,12 @@ template <class Player> bool spoil(const Kind &kind, Reader *in, size_t count) {
         for (size_t i = 1; i < history.records.size(); i++) {
             Record other = history.records[i];
             std::string name(other.kind);
-            dropped[name].all++;
-            dropped[name].refused += !play_spoilt(before, history, i, nullptr);
-            if (kind.alter(&other)) {
+            bool counts = !kind.matters || kind.matters(history, i);
+            if (counts) {
+                dropped[name].all++;
+                dropped[name].refused += !play_spoilt(before, history, i, nullptr);
+            }
+            if (counts && kind.alter(&other)) {
                 altered[name].all++;
                 altered[name].refused += !play_spoilt(before, history, i, &other);
             }

@@ -70,6 +70,7 @@ void sim_steps_begin(const sim_world *w) {
     memset(beliefs, 0, sizeof beliefs);
     memset(unsure, 0, sizeof unsure);
     sim_steps_items_begin(steps);
+    sim_steps_member_begin(steps, w);
     fprintf(steps, "0 0 * history seed=%llu\n", (unsigned long long)w->script->seed);
     fflush(steps); /* a process that does not get to its end leaves at least that, and all before */
 }
@@ -82,6 +83,7 @@ void sim_steps_violated(const sim_world *w) {
 
 void sim_steps_over(const sim_world *w) {
     if (!steps) return;
+    sim_steps_member_end();
     begin_record(w, 0, "over");
     fputc('\n', steps);
 }

@@ -34,4 +34,11 @@ void sim_steps_items_transaction(const sim_world *w, const divvy_testing_transac
  * it is looked at with its own requests and answers, and with each transaction. */
 void sim_steps_items_look(const sim_member *m);
 
+/* ---- steps_member.c: what becomes of members' states and of their items ---- */
+/* Records go there from now on; a history begins. */
+void sim_steps_member_begin(FILE *file, const sim_world *w);
+void sim_steps_member_end(void);
+/* Records that nothing is left half done. */
+void sim_steps_member_rests(const sim_member *m);
+
 #endif

@@ -231,6 +231,7 @@ static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     if (is_recorded(a->member->world) && (a->reads || a->lists)) record_answer(a, reply);
     a->done(a->context, reply, now);
     sim_steps_items_look(a->member);
+    sim_steps_member_rests(a->member);
     free(a);
 }
 
@@ -239,6 +240,7 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
     sim_steps_items_look(a->member);
     a->multi_done(a->context, error, replies, count, now);
     sim_steps_items_look(a->member);
+    sim_steps_member_rests(a->member);
     free(a);
 }
 

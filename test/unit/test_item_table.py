@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The tables of P4 and P18 are the same in the code and in their model. SPDX-License-Identifier: Apache-2.0
 
-Reads an item's moves in docs/protocol.md, lib/partitioner/item.c and test/model/member.cc, and the states that may
+Reads an item's moves in docs/protocol.md, lib/partitioner/item.c and test/model/rules/member.h, and the states that may
 follow one another in lib/partitioner/state.c and the model. Fails where two differ.
 """
 
@@ -84,11 +84,11 @@ def states_of_model(text):
 
 
 def main():
-    model = read("test/model/member.cc")
+    model = read("test/model/rules/member.h")
     tables = {
         "docs/protocol.md": of_protocol(),
         "lib/partitioner/item.c": of_code(),
-        "test/model/member.cc": of_model(model),
+        "test/model/rules/member.h": of_model(model),
     }
     faults = 0
     for move in sorted(set().union(*tables.values())):
