@@ -18,7 +18,7 @@ bool dv_whom_is_last(const dv_plan *plan, bool is_static, const char *key);
 
 /* Writes the identifiers of a plan's members, sorted, as many as there is room for: "a, b, c". */
 void dv_whom_list(const dv_plan *plan, char *text, size_t bytes);
-/* Returns the identifier of a plan's member. */
+/* Returns the identifier of a plan's member, which is a part of a dynamic one's key. */
 const char *dv_whom_identifier(const dv_plan_member *member);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "doctor_judge.h"
+#include "pool/whom.h"
 #include "pool/wishes.h"
 #include "status_plan.h"
 #include "status_room.h"
@@ -78,7 +79,7 @@ static void judge_releases(const dv_doctor *d, const dv_plan *plan, dv_findings 
         if (item->member == DV_NO_MEMBER || (item->planned && item->planned->member == item->member)) continue;
         int64_t age_ms = asked_for_ms(d, plan, item);
         if (age_ms < 0) continue;
-        const char *next = item->planned ? dv_status_plan_name(item->planned->entry) : NULL;
+        const char *next = item->planned ? dv_whom_identifier(item->planned->entry) : NULL;
         add_to(&piles[item->member], item->name, next, age_ms);
     }
     for (size_t k = 0; piles && k < d->status.member_count; k++) {
@@ -154,7 +155,7 @@ static void judge_taking(const dv_doctor *d, const pile *p, size_t member, dv_fi
 static void judge_away(const dv_doctor *d, const pile *p, const dv_plan_member *entry, dv_findings *f) {
     char kept[DV_AGE_BYTES];
     bool is_kept = strcmp(dv_status_plan_state(entry, NULL), "absent") == 0;
-    const char *name = dv_status_plan_name(entry);
+    const char *name = dv_whom_identifier(entry);
     dv_finding *finding =
         dv_findings_add(f, is_kept || plan_age_ms(d) >= PATIENCE_MS ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE,
                         is_kept ? "absent" : "unowned", name);

@@ -14,6 +14,7 @@
 #include "log.h"
 #include "look.h"
 #include "option_rows.h"
+#include "pool/whom.h"
 #include "status_plan.h"
 #include "table.h"
 #include "table_json.h"
@@ -116,7 +117,7 @@ static void print_plan(const dv_explanation *e, const page *p) {
          !e->status->in_force ? ", not in force"
          : next               ? ": gives it to "
                               : ": gives it to nobody",
-         next ? dv_status_plan_name(next->entry) : "");
+         next ? dv_whom_identifier(next->entry) : "");
 }
 
 static void print_load(const dv_explanation *e, const page *p) {

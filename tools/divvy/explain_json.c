@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "pool/whom.h"
 #include "status_plan.h"
 #include "table_json.h"
 
@@ -22,7 +23,7 @@ static bool put_plan(cJSON *json, const dv_explanation *e) {
            dv_json_text(object, "reason", dv_plan_reason_text(plan->header.reason)) &&
            dv_json_bool(object, "in_force", e->status->in_force) &&
            dv_json_age(object, e->status->read_at_ms - e->planned_ms) &&
-           dv_json_text_or_null(object, "owner", next ? dv_status_plan_name(next->entry) : NULL);
+           dv_json_text_or_null(object, "owner", next ? dv_whom_identifier(next->entry) : NULL);
 }
 
 /* Only where the plan knows it. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pool/whom.h"
 #include "status_plan.h"
 #include "status_rules.h"
 #include "table.h"
@@ -120,7 +121,7 @@ static void judge_without_next(const dv_explanation *e, const dv_status_entry *n
     }
     v->state = dv_status_plan_state(next->entry, NULL);
     if (strcmp(v->state, "absent") == 0) {
-        const char *name = dv_status_plan_name(next->entry);
+        const char *name = dv_whom_identifier(next->entry);
         say(v->now, "it is kept for " NAME ", which %s", name,
             fate(e, name, next->entry->rejoin_delay_ms, "is not there", how));
         say(v->next,
@@ -129,7 +130,7 @@ static void judge_without_next(const dv_explanation *e, const dv_status_entry *n
             "divvy forget --path %.300s %.160s",
             name, dv_age_text(next->entry->rejoin_delay_ms, kept), e->status->path, name);
     } else {
-        const char *name = dv_status_plan_name(next->entry);
+        const char *name = dv_whom_identifier(next->entry);
         say(v->now, NAME ", to which the plan gives it, %s", name, fate(e, name, 0, "has gone", how));
         say(v->next, "the next plan, which is on its way, gives it to another");
     }
@@ -161,7 +162,7 @@ static void judge_move(const dv_explanation *e, const dv_explain_place *owner, c
 static const char *waits_for(const dv_explanation *e, const dv_status_item *item, char out[DV_RULE_BYTES]) {
     const dv_pool_rules *rules = &e->status->rules;
     const dv_wish *hold = dv_pool_rules_hold(rules, item->name);
-    const char *owner = item->planned ? dv_status_plan_name(item->planned->entry) : "";
+    const char *owner = item->planned ? dv_whom_identifier(item->planned->entry) : "";
     size_t number = rules->any ? dv_pool_rules_find(rules, item->name) : SIZE_MAX;
     if (dv_status_rules_wait(e->status, NULL, out)) return out;
     if (number != SIZE_MAX && dv_pool_rules_waits_for_round(rules, number)) return waits_for_round;

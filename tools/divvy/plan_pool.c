@@ -9,6 +9,7 @@
 #include "command.h"
 #include "plan/member_name.h"
 #include "plan_call.h"
+#include "pool/whom.h"
 #include "rehearsal.h"
 #include "status_plan.h"
 #include "znode/path.h"
@@ -156,7 +157,7 @@ static int make_members(const dv_plan_pool *p, dv_forecast *f) {
         const dv_plan_member *from = &plan->members[n];
         if (from->leaving[0]) continue;
         dv_forecast_member *own = &f->members[at++];
-        own->name = strdup(dv_status_plan_name(from));
+        own->name = strdup(dv_whom_identifier(from));
         own->key = strdup(from->key);
         own->is_static = from->is_static;
         own->weight_before = own->weight_after = from->weight;

@@ -11,6 +11,7 @@
 #include "look.h"
 #include "plan/table.h"
 #include "plan/tags.h"
+#include "pool/whom.h"
 #include "pool/wishes.h"
 #include "status_plan.h"
 
@@ -36,7 +37,7 @@ static const dv_plan_member *find_key(const dv_plan *plan, const char *key) {
 
 const char *dv_pool_rules_whom(const dv_pool_rules *r, const dv_wish *wish) {
     const dv_plan_member *m = wish->kind == DV_WISH_MOVE ? find_key(r->plan, wish->value) : NULL;
-    return m ? dv_status_plan_name(m) : wish->value;
+    return m ? dv_whom_identifier(m) : wish->value;
 }
 
 bool dv_pool_rules_can_hold(const dv_pool_rules *r, const dv_wish *wish) {
@@ -45,7 +46,7 @@ bool dv_pool_rules_can_hold(const dv_pool_rules *r, const dv_wish *wish) {
     if (wish->kind == DV_WISH_MOVE) return keyed && is_there(keyed);
     for (size_t n = 0; n < plan->member_count; n++) {
         const dv_plan_member *m = &plan->members[n];
-        if (is_there(m) && strcmp(dv_status_plan_name(m), wish->value) == 0) return true;
+        if (is_there(m) && strcmp(dv_whom_identifier(m), wish->value) == 0) return true;
     }
     return false;
 }
@@ -296,7 +297,7 @@ const char *dv_pool_rules_why(const dv_pool_rules *r, size_t item, char out[DV_R
 static const dv_plan_member *held_by(const dv_pool_rules *r, const dv_wish *wish) {
     const dv_plan_member *owner = dv_status_plan_owner(r->plan, wish->name);
     bool places = wish->kind == DV_WISH_PIN || wish->kind == DV_WISH_MOVE;
-    bool is_its = owner && places && strcmp(dv_status_plan_name(owner), dv_pool_rules_whom(r, wish)) == 0;
+    bool is_its = owner && places && strcmp(dv_whom_identifier(owner), dv_pool_rules_whom(r, wish)) == 0;
     return is_its ? owner : NULL;
 }
 
@@ -310,7 +311,7 @@ bool dv_pool_rules_override(const dv_pool_rules *r, const dv_wish *wish, char ou
     const char *tag = dv_wishes_tag(r->plan->wishes, wish->name);
     out[0] = '\0';
     if (!owner || !r->plan->header.is_balanced) return false;
-    const char *name = dv_status_plan_name(owner);
+    const char *name = dv_whom_identifier(owner);
     uint32_t count = r->counts[owner - r->plan->members];
     if (tag && !dv_tags_has(owner->tags, tag))
         snprintf(out, DV_RULE_BYTES, "that overrides the tag %.200s, which " NAME " does not have", tag, name);
@@ -358,14 +359,14 @@ static void tell_tag(const dv_pool_rules *r, size_t item, const dv_plan_member *
     dv_pool_rules_tell(r, need, asked);
     bool has = dv_tags_has(owner->tags, need->value);
     snprintf(out, DV_RULE_BYTES, "it needs the tag %.200s (%.600s)%s" NAME "%s", need->value, asked,
-             has ? "" : ", and ", has ? "" : dv_status_plan_name(owner), has ? "" : " does not have it");
+             has ? "" : ", and ", has ? "" : dv_whom_identifier(owner), has ? "" : " does not have it");
 }
 
 const char *dv_pool_rules_why_there(const dv_pool_rules *r, size_t item, char out[DV_RULE_BYTES]) {
     out[0] = '\0';
     const dv_plan_member *owner = owner_by_rules(r, item);
     if (!owner) return NULL;
-    const char *name = dv_status_plan_name(owner), *tag = dv_wishes_tag(r->plan->wishes, r->plan->set->names[item]);
+    const char *name = dv_whom_identifier(owner), *tag = dv_wishes_tag(r->plan->wishes, r->plan->set->names[item]);
     const dv_load_giver *giver = find_giver(r->plan, item);
     if (giver && strcmp(giver->from, name) != 0) {
         snprintf(out, DV_RULE_BYTES, "moved for load: " NAME " was at %.2f of its share", giver->from,

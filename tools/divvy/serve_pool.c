@@ -8,6 +8,7 @@
 
 #include <divvy/divvy.h>
 
+#include "pool/whom.h"
 #include "serve_holdups.h"
 #include "serve_rules.h"
 #include "serve_snapshot.h"
@@ -337,7 +338,7 @@ static int take_members(update *u) {
         const dv_status_entry *e = &status->entries[i];
         if (e->member != DV_NO_MEMBER) u->of_entry[i] = u->of_live[e->member];
         if (e->member != DV_NO_MEMBER || !dv_status_plan_shows(status, e)) continue;
-        error = take_member(u, known, &u->of_entry[i], e->entry->key, dv_status_plan_name(e->entry), false);
+        error = take_member(u, known, &u->of_entry[i], e->entry->key, dv_whom_identifier(e->entry), false);
         if (!error) error = take_facts(u->of_entry[i], status, NULL, e);
     }
     return error;

@@ -7,6 +7,7 @@
 
 #include <divvy/divvy.h>
 
+#include "pool/whom.h"
 #include "pool/wishes.h"
 #include "status_rules.h"
 #include "table.h"
@@ -112,12 +113,6 @@ int dv_status_plan_match(dv_status *status) {
 /* Returns whether its place is kept while it is away (D13). */
 static bool is_kept(const dv_plan_member *entry) {
     return entry->is_static && entry->rejoin_delay_ms > 0;
-}
-
-const char *dv_status_plan_name(const dv_plan_member *entry) {
-    const char *dash = entry->is_static ? NULL : strchr(entry->key, '-'); /* P2: the identifier follows the first
-                                                                           * '-'. */
-    return dash ? dash + 1 : entry->key;
 }
 
 const char *dv_status_plan_state(const dv_plan_member *entry, const dv_status_member *member) {
@@ -231,7 +226,7 @@ static bool put_entry(cJSON *array, const dv_status *status, const dv_status_ent
     cJSON *json = dv_json_add_object(array);
     const dv_plan_member *m = e->entry;
     const dv_status_member *live = e->member == DV_NO_MEMBER ? NULL : &status->members[e->member];
-    return json && dv_json_text(json, "identifier", dv_status_plan_name(m)) &&
+    return json && dv_json_text(json, "identifier", dv_whom_identifier(m)) &&
            dv_json_text_or_null(json, "node", live ? live->node : NULL) && dv_json_bool(json, "static", m->is_static) &&
            dv_json_number(json, "weight", (int64_t)m->weight) && dv_json_text_or_null(json, "zone", m->zone) &&
            dv_json_number(json, "items", (int64_t)e->item_count) &&

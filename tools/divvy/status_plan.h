@@ -15,8 +15,6 @@ void dv_status_plan_clear(dv_status *status);
 const dv_plan *dv_status_plan(const dv_status *status);
 /* Returns the member that the plan gives an item to; NULL: none, or it has no such item. */
 const dv_plan_member *dv_status_plan_owner(const dv_plan *plan, const char *item);
-/* Returns the identifier of a member of the plan, which is a part of a dynamic one's key. */
-const char *dv_status_plan_name(const dv_plan_member *entry);
 /* Returns one word: "drained", "absent" (its place is kept), "gone" (the next plan is without it), "leaving", "left"
  * (likewise gone, in good order), "fenced", "new" (the plan does not have it yet), or "". `entry` or `member` may be
  * NULL. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "columns.h"
+#include "pool/whom.h"
 #include "status_plan.h"
 #include "status_room.h"
 #include "status_rules.h"
@@ -140,13 +141,13 @@ static int add_member(dv_table *table, const dv_status *status, const dv_status_
 
 /* Adds one that the plan has, and that is not there. */
 static int add_absent(dv_table *table, const dv_status *status, const dv_status_entry *e) {
-    return dv_status_plan_shows(status, e) ? add_row(table, status, NULL, e, dv_status_plan_name(e->entry)) : 0;
+    return dv_status_plan_shows(status, e) ? add_row(table, status, NULL, e, dv_whom_identifier(e->entry)) : 0;
 }
 
 /* Returns whom the item goes to, where that is another than its owner, or NULL. */
 static const char *next_owner(const dv_status_item *item) {
     bool there = !item->planned || (item->head && item->planned->member == item->member);
-    return there ? NULL : dv_status_plan_name(item->planned->entry);
+    return there ? NULL : dv_whom_identifier(item->planned->entry);
 }
 
 static int add_item(dv_table *table, const dv_status *status, const dv_status_item *item) {
@@ -269,7 +270,7 @@ static bool put_item(cJSON *array, const dv_status *status, const dv_status_item
         good = dv_json_bool(json, "in_party", item->member != DV_NO_MEMBER) && dv_json_session(json, item->session) &&
                dv_json_token(json, item->token) && dv_json_age(json, status->read_at_ms - item->made_ms);
     }
-    const char *planned = item->planned ? dv_status_plan_name(item->planned->entry) : NULL;
+    const char *planned = item->planned ? dv_whom_identifier(item->planned->entry) : NULL;
     good = good && dv_json_text_or_null(json, "planned_owner", planned) &&
            dv_json_number(json, "waiting", (int64_t)item->waiting);
     char why[DV_RULE_BYTES];
