@@ -17,20 +17,19 @@ void dv_plan_json_begin(dv_plan_json *j, const char *text, size_t bytes) {
     *j = (dv_plan_json){.begin = text, .at = text, .end = bytes > 0 ? text + bytes : text};
 }
 
-static bool stop(dv_plan_json *j, int error, const char *why) {
-    if (j->error == 0) {
-        j->error = error;
-        j->why = why;
-    }
-    return false;
+static void stop(dv_plan_json *j, int error, const char *why) {
+    if (j->error != 0) return;
+    j->error = error;
+    j->why = why;
 }
 
 bool dv_plan_json_fail(dv_plan_json *j, const char *why) {
-    return stop(j, DIVVY_EPROTO, why);
+    stop(j, DIVVY_EPROTO, why);
+    return false;
 }
 
-bool dv_plan_json_fail_memory(dv_plan_json *j) {
-    return stop(j, DIVVY_ENOMEM, "does not fit into memory");
+void dv_plan_json_fail_memory(dv_plan_json *j) {
+    stop(j, DIVVY_ENOMEM, "does not fit into memory");
 }
 
 static bool next_is(const dv_plan_json *j, char c) {

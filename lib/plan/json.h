@@ -23,7 +23,7 @@ typedef struct {
 void dv_plan_json_begin(dv_plan_json *j, const char *text, size_t bytes);
 /* Notes a fault, unless there is one already. Always false. */
 bool dv_plan_json_fail(dv_plan_json *j, const char *why);
-bool dv_plan_json_fail_memory(dv_plan_json *j);
+void dv_plan_json_fail_memory(dv_plan_json *j); /* likewise */
 /* Takes the end: nothing may follow. Returns whether there was no fault. */
 bool dv_plan_json_end(dv_plan_json *j);
 

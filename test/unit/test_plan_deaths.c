@@ -193,6 +193,7 @@ TEST(test_behind) {
     add("g", 700000);
     add("h", 805000);
     add("i", 905001);
+    add("j", 1003000);
     change(90000, "a", NULL);
     change(101000, NULL, "a"); /* died */
     change(102000, "a", NULL);
@@ -209,6 +210,8 @@ TEST(test_behind) {
     change(760001, NULL, "g"); /* and a millisecond more */
     change(800000, NULL, "h"); /* 5 s before the death is the most */
     change(900000, NULL, "i");
+    change(1000000, NULL, "j"); /* in good order: it came back, died then, and nobody has written down that it left */
+    change(1002000, "j", NULL);
     assert_int_equal(behind(1, "a"), 100000);
     assert_int_equal(behind(3, "a"), 0);
     assert_int_equal(behind(4, "b"), 200300);
@@ -223,4 +226,5 @@ TEST(test_behind) {
     assert_int_equal(behind(13, "g"), 0);
     assert_int_equal(behind(14, "h"), 805000);
     assert_int_equal(behind(15, "i"), 0);
+    assert_int_equal(behind(16, "j"), 0);
 }
