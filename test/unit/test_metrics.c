@@ -231,6 +231,24 @@ TEST(test_registry) {
     expect("divvy_registry_skipped_entries_total", 1);
 }
 
+/* Of two on one client, each is counted until it is closed, in whatever order. */
+TEST(test_two_registries) {
+    for (int first = 0; first < 2; first++) {
+        divvy_registry *both[2];
+        for (int i = 0; i < 2; i++) assert_int_equal(divvy_registry_open(&both[i], clients[0], NULL), 0);
+        announce(both[0], "a");
+        announce(both[1], "b");
+        look(clients[0]);
+        expect("divvy_registry_announced_services", 2);
+        divvy_registry_close(both[first]);
+        look(clients[0]);
+        expect("divvy_registry_announced_services", 1);
+        divvy_registry_close(both[!first]);
+        look(clients[0]);
+        expect("divvy_registry_announced_services", 0);
+    }
+}
+
 /* ---- the call ---- */
 
 /* Wrong arguments are refused; an error of the receiver ends the text and is passed on. */
