@@ -171,6 +171,67 @@ TEST(test_spared) {
     free(list.all);
 }
 
+static pthread_barrier_t looked;
+
+static void *start_child(void *nothing) {
+    if (fork() == 0) stay();
+    wait_said();
+    pthread_barrier_wait(&looked);
+    pthread_barrier_wait(&looked);
+    return nothing;
+}
+
+/* A child is found whichever thread has started it. */
+TEST(test_child_of_thread) {
+    pthread_t thread;
+    dv_processes list;
+    pthread_barrier_init(&looked, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, start_child, NULL), 0);
+    pthread_barrier_wait(&looked);
+    assert_int_equal(dv_descendants_find(&list, &everything), 0);
+    assert_int_equal(list.count, 1);
+    free(list.all);
+    pthread_barrier_wait(&looked);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&looked);
+}
+
+/* Returns how many bytes this process has read; -1 where the kernel does not count them. */
+static long read_bytes(void) {
+    long bytes = -1;
+    FILE *file = fopen("/proc/self/io", "r");
+    if (!file) return -1;
+    if (fscanf(file, "rchar: %ld", &bytes) != 1) bytes = -1;
+    fclose(file);
+    return bytes;
+}
+
+enum { STRANGERS = 200 };
+
+/* Begins with a child of its own. Tells by its status whether that was found without a look at the others. */
+static _Noreturn void find_child(void) {
+    dv_processes list;
+    if (fork() == 0) stay();
+    long before = read_bytes();
+    bool found = dv_descendants_find(&list, &everything) == 0 && list.count == 1;
+    long used = read_bytes() - before;
+    bool listed = before >= 0 && access("/proc/thread-self/children", R_OK) == 0;
+    _exit(!found || (listed && used >= 50 * STRANGERS));
+}
+
+/* Hundreds of guardians look at the same moment: each at what comes from it, and not at all processes. */
+TEST(test_strangers) {
+    for (int i = 0; i < STRANGERS; i++) {
+        if (fork() == 0) stay();
+    }
+    pid_t one = fork();
+    if (one == 0) find_child();
+    for (int i = 0; i < STRANGERS + 1; i++) wait_said();
+    int status;
+    assert_int_equal(waitpid(one, &status, 0), one);
+    assert_int_equal(status, 0);
+}
+
 enum { DENIED = 3 }; /* Some containers deny namespaces to root. */
 
 /* Runs `check` as the first process of a namespace of its own, whose status is that of `check`. It takes root. */

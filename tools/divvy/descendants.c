@@ -41,6 +41,11 @@ static bool parse(const char *text, dv_process *out, int *threads) {
     return read == 6;
 }
 
+/* Returns whether the error says that there is no such process, or none that we may see. */
+static bool is_hidden(int error) {
+    return error == ENOENT || error == ESRCH || error == EACCES || error == EPERM;
+}
+
 ssize_t dv_process_read_stat(pid_t pid, char *text, size_t room) {
     char path[64];
     assert(room > 1);
@@ -49,7 +54,7 @@ ssize_t dv_process_read_stat(pid_t pid, char *text, size_t room) {
     ssize_t bytes = fd < 0 ? -1 : read(fd, text, room - 1);
     int error = errno;
     if (fd >= 0) close(fd);
-    if (bytes < 0 && (error == ENOENT || error == ESRCH || error == EACCES || error == EPERM)) return 0;
+    if (bytes < 0 && is_hidden(error)) return 0;
     assert(bytes < (ssize_t)room);
     text[bytes < 0 ? 0 : bytes] = '\0';
     errno = error;
@@ -167,11 +172,72 @@ static int look(dv_processes *living, size_t *dead, const dv_descent *which) {
     return 0;
 }
 
+/* ---- from parent to child ----
+ *
+ * A look at all processes takes long where there are thousands, and hundreds of guardians look at the same moment. */
+
+/* Returns the next number in the text; 0 at its end. */
+static pid_t next_number(char **text) {
+    return (pid_t)strtol(*text, text, 10);
+}
+
+/* Adds the children that one thread has started. Returns 0, or -1 with errno set. */
+static int add_children_of_thread(dv_processes *list, const dv_descent *which, pid_t pid, const char *thread) {
+    char path[64], *text = NULL;
+    size_t room = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", (int)pid, thread);
+    FILE *file = fopen(path, "re");
+    if (!file) return is_hidden(errno) ? 0 : -1;
+    char *at = getline(&text, &room, file) > 0 ? text : NULL;
+    int outcome = 0;
+    for (pid_t child; outcome == 0 && at && (child = next_number(&at)) > 0;) {
+        dv_process process;
+        int found = is_spared(which, child) ? 0 : look_at(child, &process);
+        if (found < 0 || (found > 0 && add(list, &process) != 0)) outcome = -1;
+    }
+    int error = errno;
+    free(text);
+    fclose(file);
+    errno = error;
+    return outcome;
+}
+
+/* Returns 0, or -1 with errno set. */
+static int add_children(dv_processes *list, const dv_descent *which, pid_t pid) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    if (!folder) return is_hidden(errno) ? 0 : -1;
+    int outcome = 0;
+    for (const struct dirent *entry; outcome == 0 && (entry = readdir(folder)) != NULL;) {
+        if (isdigit((unsigned char)entry->d_name[0])) outcome = add_children_of_thread(list, which, pid, entry->d_name);
+    }
+    int error = errno;
+    closedir(folder);
+    errno = error;
+    return outcome;
+}
+
+/* Returns 0, or -1: then only a look at all processes tells. */
+static int find_by_parents(dv_processes *out, const dv_descent *which) {
+    bool listed = has_our_numbers() && access("/proc/thread-self/children", R_OK) == 0; /* not by each kernel */
+    *out = (dv_processes){NULL, 0};
+    int outcome = listed ? add_children(out, which, getpid()) : -1;
+    for (size_t i = 0; outcome == 0 && i < out->count; i++) outcome = add_children(out, which, out->all[i].pid);
+    if (outcome == 0) {
+        keep_living(out, which);
+        return 0;
+    }
+    free(out->all);
+    *out = (dv_processes){NULL, 0};
+    return -1;
+}
+
 /* ---- what others ask for ---- */
 
 int dv_descendants_find(dv_processes *out, const dv_descent *which) {
     size_t dead;
-    return look(out, &dead, which);
+    return find_by_parents(out, which) == 0 ? 0 : look(out, &dead, which);
 }
 
 void dv_descendants_signal(const dv_descent *which, int number) {
