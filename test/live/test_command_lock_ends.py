@@ -221,7 +221,7 @@ class Losses(Case):
     # The command's end is no secret where the lock is lost before --at-least is over.
     def test_at_least_lost(self):
         server = self.own_server()
-        running = self.script("--session-timeout", "%ds" % T, "--at-least", "1h", "--connect", server.connect,
+        running = self.script("--session-timeout", "%ds" % LONG_T, "--at-least", "1h", "--connect", server.connect,
                               text='echo $$ >"$1/pid"; exit 3')
         command = self.pids("pid")[0]
         wait_for(lambda: not alive(command), "the command has ended", running)
