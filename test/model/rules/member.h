@@ -267,6 +267,7 @@ template <class World> const char *judge_rest(World &w) {
         if (i.stage == REVOKED && w.state != RELEASE) return "P6: an item is revoked outside RELEASE";
         if (lacks(i) && w.state != RELEASE) return "P4: an item is shown outside the target, and nobody revokes it";
     }
+    if (w.eager && w.state == ACQUIRED && w.change_seen) return "P5: a change was seen, and the share stays";
     if (w.state == ACQUIRED && !is_locked(w))
         return "P4: ACQUIRED without the whole target, or with a place on its way out";
     return nullptr;
