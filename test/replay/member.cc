@@ -109,9 +109,9 @@ class Player {
         }
         return "there is no such move";
     }
-    // Returns why the item can not stand where the record says, or NULL. An item that its user knows nothing of may leave
-    // the member's table, and come back as a new one. The new one does not know of places that are on their way out, and
-    // nobody was told to prepare for it. Those of the old one still leave.
+    // Returns why the item can not stand where the record says, or NULL. An item that its user knows nothing of may
+    // leave the member's table, and come back as a new one. The new one does not know of places that are on their way
+    // out, and nobody was told to prepare for it. Those of the old one still leave.
     static const char *stand(World &w, Item *i, const Record &r) {
         unsigned long place = number(r.value("place")), stage = number(r.value("stage"));
         bool is_wanted = r.value("wanted") == "1", is_hidden = stage == HIDDEN && !is_wanted;
