@@ -276,6 +276,7 @@ static int parse_moved(const char *from, int64_t permille, int item) {
              (long long)permille, item);
     int error = dv_loads_parse(&read, 2, text, strlen(text), NULL);
     if (error != 0) return error;
+    assert_string_equal(read->unit, "u");
     assert_int_equal(read->classes[1], 0xff);
     assert_string_equal(read->givers[0].from, from);
     assert_int_equal(read->givers[0].permille, permille);
