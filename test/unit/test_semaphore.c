@@ -34,11 +34,18 @@ TEST(test_create) {
     assert_int_equal(create("/s", "me", 0, 1, 0), DIVVY_EINVAL);
     assert_int_equal(create("/s", "me", 1, 0, 0), DIVVY_EINVAL);
     assert_int_equal(create("/s", "me", 0x80000000u, 1, 0), DIVVY_EINVAL);
+    assert_int_equal(create("/s", "me", 1, 0x80000000u, 0), DIVVY_EINVAL);
+    assert_int_equal(create("/s", "me", INT32_MAX, INT32_MAX, 0), 0);
     assert_int_equal(create("/s", "me", 1, 1, 3), DIVVY_EINVAL);
     assert_int_equal(create("/s", "me", 1, 1, -1), DIVVY_EINVAL);
     assert_int_equal(create("/s", NULL, 1, 1, DIVVY_LIMIT_STORED), 0);
     run(100);
     assert_false(divvy_testing_exists(ensemble, "/s"));
+    divvy_semaphore *none = (divvy_semaphore *)(void *)long_name;
+    divvy_semaphore_config config = DIVVY_SEMAPHORE_CONFIG_INIT;
+    assert_int_equal(divvy_semaphore_create(NULL, clients[0], &config), DIVVY_EINVAL);
+    assert_int_equal(divvy_semaphore_create(&none, clients[0], NULL), DIVVY_EINVAL);
+    assert_null(none);
     assert_int_equal(divvy_semaphore_acquire(NULL, 0), DIVVY_EINVAL);
     assert_int_equal(divvy_semaphore_release(NULL), DIVVY_EINVAL);
     assert_int_equal(divvy_semaphore_held(NULL), 0);

@@ -113,6 +113,7 @@ TEST(test_resize) {
     assert_int_equal(a->result, 0);
     assert_int_equal(divvy_semaphore_slot(a->semaphore), 0);
     assert_int_equal(divvy_semaphore_resize(a->semaphore, 0, 5000), DIVVY_EINVAL);
+    assert_int_equal(divvy_semaphore_resize(a->semaphore, 0x80000000u, 5000), DIVVY_EINVAL);
     assert_int_equal(divvy_semaphore_resize(a->semaphore, 2, -2), DIVVY_EINVAL);
 }
 
