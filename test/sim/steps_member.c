@@ -1,7 +1,8 @@
 /* Records of what members do with their items and their states: each move of P18, each change of P4, what leads to it.
  * SPDX-License-Identifier: Apache-2.0
  *
- * The linker has calls between the library's files go through here (--wrap). A member is m<slot>. */
+ * The linker has calls between the library's files go through here (--wrap). A unity build, as the sanitizers' is, has
+ * calls that the linker does not see, so that some are missing there. A member is m<slot>. */
 #include <string.h>
 
 #include "handovers.h"
