@@ -275,7 +275,7 @@ void sim_older_root(sim_world *w) {
     root.header.is_balanced = false;
     if (dv_plan_print_root(&text, &root) == 0) {
         sim_trace(w, "an older release writes the plan");
-        sim_plans_put_root(w, text.bytes, text.count);
+        sim_plans_replace_root(w, text.bytes, text.count);
         free(text.bytes);
     }
     dv_plan_root_clear(&root);

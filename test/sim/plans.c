@@ -103,7 +103,7 @@ static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     free(context);
 }
 
-static void ask(sim_world *w, dv_kind kind, const char *path, const char *data, size_t bytes) {
+static void ask_at(sim_world *w, dv_kind kind, const char *path, const char *data, size_t bytes, int32_t version) {
     char *kept = malloc(strlen(path) + bytes + 2); /* lives until it is answered */
     if (!kept) abort();
     strcpy(kept, path);
@@ -111,7 +111,7 @@ static void ask(sim_world *w, dv_kind kind, const char *path, const char *data, 
     if (bytes) memcpy(text, data, bytes);
     dv_client_lock(w->admin);
     if (dv_client_connected(w->admin)) {
-        dv_op op = {.kind = kind, .path = kept, .data = text, .data_bytes = bytes, .version = -1};
+        dv_op op = {.kind = kind, .path = kept, .data = text, .data_bytes = bytes, .version = version};
         sim_admin_note_session(w);
         if (dv_znode_submit(w->admin->znode, &op, NULL, on_reply, kept) != 0) abort();
     } else {
@@ -120,8 +120,16 @@ static void ask(sim_world *w, dv_kind kind, const char *path, const char *data, 
     dv_client_unlock(w->admin);
 }
 
+static void ask(sim_world *w, dv_kind kind, const char *path, const char *data, size_t bytes) {
+    ask_at(w, kind, path, data, bytes, -1);
+}
+
 void sim_plans_put_root(sim_world *w, const char *text, size_t bytes) {
     ask(w, DV_SET, SIM_PLAN_PATH, text, bytes);
+}
+
+void sim_plans_replace_root(sim_world *w, const char *text, size_t bytes) {
+    ask_at(w, DV_SET, SIM_PLAN_PATH, text, bytes, w->plans_truth->root_version);
 }
 
 /* It is made again at once, with another epoch and at the version that it had: as if it had always stood there. */

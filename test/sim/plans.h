@@ -126,6 +126,8 @@ bool sim_plan_nothing_to_write(const sim_world *w, const dv_plan *plan, const dv
                                size_t bytes);
 /* Has an administrator set the root. */
 void sim_plans_put_root(sim_world *w, const char *text, size_t bytes);
+/* The same, if the root that stands there now still does when the request comes, as members write it. */
+void sim_plans_replace_root(sim_world *w, const char *text, size_t bytes);
 
 /* ---- check_plan_writes.c: what a member wrote ---- */
 void sim_plan_check_written(sim_world *w, const sim_plan_version *before, const sim_plan_version *v);
