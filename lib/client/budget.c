@@ -50,11 +50,6 @@ bool dv_reserve_watch(divvy_client *client, size_t bytes) {
     return true;
 }
 
-bool dv_reserve_standing_watch(divvy_client *client, size_t bytes) {
-    const dv_budget *budget = &client->watched;
-    return budget->used_bytes + bytes <= budget->limit_bytes / 2 && dv_reserve_watch(client, bytes);
-}
-
 void dv_release_ephemeral(divvy_client *client, size_t bytes) {
     assert(client->ephemeral_count > 0);
     client->ephemeral_count--;

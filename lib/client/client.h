@@ -325,8 +325,6 @@ void dv_client_guid(divvy_client *client, char out[DV_GUID_BYTES]);
 int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_bytes);
 /* Reserves room for a watch that its owner can do without. Returns false at once when there is no room. */
 bool dv_reserve_watch(divvy_client *client, size_t bytes);
-/* The same, within the first half of the room: places need the rest, and standing watches never give theirs back. */
-bool dv_reserve_standing_watch(divvy_client *client, size_t bytes);
 void dv_release_ephemeral(divvy_client *client, size_t bytes);
 void dv_release_watch(divvy_client *client, size_t bytes);
 size_t dv_path_cost(const char *path);
