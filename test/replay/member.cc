@@ -12,6 +12,7 @@
 #include "replay.h"
 
 using namespace member;
+using replay::number;
 using replay::Record;
 
 namespace {
@@ -30,14 +31,10 @@ const char *const STEP_NAMES[KINDS] = {"",
 
 struct World : Own {
     std::vector<Item> items;
-    unsigned long id = 1; // of its state
-    bool is_asked;        // its user has called release, and what became of that is not told yet
-    const char *refused;  // why that is not to be taken, or NULL
+    int64_t id = 1;      // of its state
+    bool is_asked;       // its user has called release, and what became of that is not told yet
+    const char *refused; // why that is not to be taken, or NULL
 };
-
-unsigned long number(std::string_view text) {
-    return strtoul(std::string(text).c_str(), nullptr, 10);
-}
 
 // Place and stage of the library have the order of those of the rules, but for the one place.
 static_assert(GOING == 5 && REVOKED == 5, "as in lib/partitioner/item.h");
@@ -91,7 +88,7 @@ class Player {
     // ---- items ----
 
     const char *play_item(World &w, const Record &r) {
-        size_t n = number(r.value("item"));
+        size_t n = static_cast<size_t>(number(r.value("item")));
         if (n >= w.items.size()) w.items.resize(n + 1);
         Item &i = w.items[n];
         if (const char *why = stand(w, &i, r)) return why;
@@ -113,7 +110,7 @@ class Player {
     // leave the member's table, and come back as a new one. The new one does not know of places that are on their way
     // out, and nobody was told to prepare for it. Those of the old one still leave.
     static const char *stand(World &w, Item *i, const Record &r) {
-        unsigned long place = number(r.value("place")), stage = number(r.value("stage"));
+        int64_t place = number(r.value("place")), stage = number(r.value("stage"));
         bool is_wanted = r.value("wanted") == "1", is_hidden = stage == HIDDEN && !is_wanted;
         if (r.kind == "left" && i->leaving && place == GOING && is_hidden) return nullptr;
         bool is_new = r.kind == "want" && place == NO_PLACE && is_hidden && i->place == NO_PLACE;
@@ -131,7 +128,7 @@ class Player {
     // ---- the state ----
 
     const char *state(World &w, const Record &r) {
-        unsigned long to = number(r.value("to")), id = number(r.value("id"));
+        int64_t to = number(r.value("to")), id = number(r.value("id"));
         uint8_t from = w.state;
         if (to >= STATES || id != w.id + 1) return "P4: the state is not the next one";
         if (const char *why = ask(w, ENTER, static_cast<uint8_t>(to))) return why;
@@ -145,7 +142,7 @@ class Player {
     }
     // Totals that the member itself counts have to be those of its items.
     static const char *rest(World &w, const Record &r) {
-        unsigned long wanted = 0, shown = 0, leaving = 0;
+        int64_t wanted = 0, shown = 0, leaving = 0;
         for (const Item &i : w.items) wanted += i.wanted, shown += is_shown(i), leaving += i.leaving;
         if (w.is_asked) return "P6: nobody was told what became of a release";
         if (w.state != number(r.value("state"))) return "P4: its state is another";

@@ -44,10 +44,6 @@ inline uint64_t hex(std::string_view text) {
     return strtoull(std::string(text).c_str(), nullptr, 16);
 }
 
-inline int64_t number(std::string_view text) {
-    return strtoll(std::string(text).c_str(), nullptr, 10);
-}
-
 inline std::set<size_t> set_of(std::string_view text) {
     std::set<size_t> out;
     while (!text.empty()) out.insert(static_cast<size_t>(number(take_word(&text, ','))));

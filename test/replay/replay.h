@@ -140,6 +140,10 @@ inline uint32_t number_of(std::string_view name) {
     return static_cast<uint32_t>(strtol(std::string(name.substr(digits)).c_str(), nullptr, 10));
 }
 
+inline int64_t number(std::string_view text) {
+    return strtoll(std::string(text).c_str(), nullptr, 10);
+}
+
 inline std::string another_number(std::string_view text) {
     std::string name(text);
     if (number_at(name) != std::string::npos)
