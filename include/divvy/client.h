@@ -108,7 +108,8 @@ typedef struct {
     const char *auth;            /**< "user:password"; never printed by us */
     int acl;                     /**< DIVVY_ACL_AUTO, _OPEN, _CREATOR, _READABLE */
     size_t ephemeral_path_bytes; /**< budget for the paths of ephemeral nodes; 0: 1 MiB, which is the most */
-    size_t watch_path_bytes;     /**< budget for watched paths; 0: 512 KiB, which is the most */
+    size_t watch_path_bytes;     /**< budget for watched paths; 0: 512 KiB, which is the most. Half is for places that
+                                    wait in queues; an acquire that needs more than half is refused, DIVVY_ELIMIT */
     /** Each change of state, but for the one to DIVVY_CLOSED */
     void (*on_session)(divvy_client *client, divvy_session_state state, void *user);
     /** DIVVY_WARN_*; the message lives during the call. NULL: warnings are lines of `on_log`, with their names */

@@ -32,8 +32,12 @@ static void give_back(divvy_client *client, dv_budget *budget, size_t bytes) {
     client->room_freed = client->room_requested;
 }
 
+size_t dv_standing_limit(const divvy_client *client) {
+    return client->watched.limit_bytes / 2;
+}
+
 int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_bytes) {
-    if (!has_room(client, &client->ephemerals, ephemeral_bytes) || watch_bytes > client->watched.limit_bytes)
+    if (!has_room(client, &client->ephemerals, ephemeral_bytes) || watch_bytes > dv_standing_limit(client))
         return DIVVY_ELIMIT;
     if (!has_room(client, &client->watched, watch_bytes)) return DIVVY_EBUSY;
     client->ephemeral_count++;
@@ -44,9 +48,8 @@ int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_b
 }
 
 bool dv_reserve_watch(divvy_client *client, size_t bytes) {
-    if (!fits(&client->watched, bytes)) return false;
+    if (client->watched.used_bytes + bytes > dv_standing_limit(client)) return false;
     client->watched.used_bytes += bytes;
-    assert(client->watched.used_bytes <= client->watched.limit_bytes);
     return true;
 }
 

@@ -323,7 +323,9 @@ void dv_client_guid(divvy_client *client, char out[DV_GUID_BYTES]);
 /* Budgets, docs/protocol.md, B6: room for one more ephemeral node, and for the watch that goes with it. 0, DIVVY_ELIMIT
  * (it does not fit), or DIVVY_EBUSY (the watch does not fit now; DV_SESSION_ROOM tells when to try again). */
 int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_bytes);
-/* Reserves room for a watch that its owner can do without. Returns false at once when there is no room. */
+/* Half of the room for watches. Those that stand for long fit in it, and so does what waits for room: it comes. */
+size_t dv_standing_limit(const divvy_client *client);
+/* Reserves room, within that half, for a watch that its owner can do without. Returns false at once without room. */
 bool dv_reserve_watch(divvy_client *client, size_t bytes);
 void dv_release_ephemeral(divvy_client *client, size_t bytes);
 void dv_release_watch(divvy_client *client, size_t bytes);

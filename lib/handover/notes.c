@@ -22,13 +22,9 @@ static void read_note(dv_note_view *v);
 
 /* ---- views ---- */
 
-/* Half of the budget at most: places need the rest, and can do without notes. */
-static bool reserve(divvy_client *client, size_t bytes) {
-    return client->watched.used_bytes + bytes <= client->watched.limit_bytes / 2 && dv_reserve_watch(client, bytes);
-}
-
 static bool take_room(dv_note_view *v) {
-    if (!v->cost && reserve(v->of->client, dv_path_cost(v->path))) v->cost = dv_path_cost(v->path);
+    size_t cost = dv_path_cost(v->path);
+    if (!v->cost && dv_reserve_watch(v->of->client, cost)) v->cost = cost;
     return v->cost;
 }
 

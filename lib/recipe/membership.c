@@ -127,12 +127,21 @@ static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     else keep_watch(m);
 }
 
+/* B6: each of its names has the same length, so that the room is reserved once. */
+static bool has_room(dv_node *n) {
+    size_t cost = dv_path_cost(dv_node_path(n));
+    if (!n->watch_cost && dv_reserve_watch(n->client, cost)) n->watch_cost = (uint32_t)cost;
+    return n->watch_cost;
+}
+
+/* M2: without a watch heartbeats find that it was deleted, and so does the read on the next connection. */
 static void keep_watch(dv_membership *m) {
     dv_node *n = &m->node;
     if (n->stage != DV_NODE_THERE || m->watching || !dv_client_connected(n->client)) return;
     m->look_again = false;
     n->watch.fired = on_event;
-    m->watching = dv_node_sent(n, dv_znode_get(n->client->znode, dv_node_path(n), &n->watch, on_watched, m));
+    dv_watch *watch = has_room(n) ? &n->watch : NULL;
+    m->watching = dv_node_sent(n, dv_znode_get(n->client->znode, dv_node_path(n), watch, on_watched, m));
 }
 
 static void on_missing(dv_node *node, int64_t now) {

@@ -10,11 +10,12 @@ static size_t least(size_t a, size_t b) {
 
 /* W13: what is set at the server counts, even if given back, and what is reserved and not set yet. */
 static size_t room(const dv_cache *cache) {
-    const dv_budget *all = &cache->client->watched;
+    size_t most = dv_standing_limit(cache->client);
     divvy_stats stats;
     cache->client->znode->backend->stats(cache->client->znode, &stats);
-    size_t at_server = least(all->limit_bytes, (size_t)stats.watch_path_bytes + cache->unset_bytes);
-    size_t of_all = all->limit_bytes - (at_server > all->used_bytes ? at_server : all->used_bytes);
+    size_t at_server = (size_t)stats.watch_path_bytes + cache->unset_bytes;
+    size_t reserved = cache->client->watched.used_bytes;
+    size_t of_all = most - least(most, at_server > reserved ? at_server : reserved);
     return least(of_all, cache->options.watch_bytes - cache->watch_bytes);
 }
 

@@ -101,7 +101,7 @@ TEST_OF_POOL(test_room_is_used) {
 /* A window of few watched bytes makes acquisition slower, not incomplete, whether the places are free or taken. */
 TEST_OF_POOL(test_small_watch_window) {
     dv_test_member *members[2];
-    dv_test_member_config config = {.boundary_ms = 50, .watch_path_bytes = 300};
+    dv_test_member_config config = {.boundary_ms = 50, .watch_path_bytes = 600};
     dv_test_pool_add_many(pool, members, 0, 1, &config);
     dv_test_pool_settle(pool);
     dv_test_pool_add_many(pool, members + 1, 1, 1, &config);

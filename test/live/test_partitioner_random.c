@@ -38,7 +38,7 @@ static void add_member(world *w, size_t i, bool lasting) {
         .assign = pick(w, 4) == 0 ? DIVVY_ASSIGN_ROUND_ROBIN : DIVVY_ASSIGN_AUTO,
         .boundary_ms = pick(w, 3) * 40,
         .session_timeout_ms = lasting || pick(w, 2) ? 30000 : 4000,
-        .watch_path_bytes = pick(w, 3) ? 0 : 400,
+        .watch_path_bytes = pick(w, 3) ? 0 : 800,
     };
     config.rejoins = pick(w, 2) && !config.kazoo;
     char name[20];

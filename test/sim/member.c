@@ -48,7 +48,7 @@ static void draw_client(sim_member *m, sim_random *r) {
     if (s->small_budgets && sim_chance(r, 50))
         c->ephemeral_path_bytes = MEMBER_BYTES + PLACE_BYTES * (size_t)sim_between(r, 1, (int64_t)s->items / 2 + 1);
     if (s->small_budgets && sim_chance(r, 30))
-        c->watch_path_bytes = PLACE_BYTES * (size_t)sim_between(r, 1, (int64_t)s->items / 2 + 1);
+        c->watch_path_bytes = 2 * PLACE_BYTES * (size_t)sim_between(r, 1, (int64_t)s->items / 2 + 1);
 }
 
 static void draw_boundaries(divvy_partitioner_config *c, const sim_script *s, sim_random *r) {

@@ -45,7 +45,7 @@ static inline int set_up(void **state) {
     config.ensemble_tick_ms = TICK_MS;
     config.on_session = on_session;
     config.ephemeral_path_bytes = 100;
-    config.watch_path_bytes = 50;
+    config.watch_path_bytes = 100;
     memset(sessions, 0, sizeof sessions);
     memset(heard, 0, sizeof heard);
     fake = dv_fake_open(&config);

@@ -130,7 +130,7 @@ TEST(test_warned_once) {
  * it looks when it polls. */
 TEST(test_client_budget) {
     tear_down_script(state);
-    open_script(ROLE_BYTES + ENTRY_BYTES + 25);
+    open_script(2 * (ROLE_BYTES + ENTRY_BYTES) + 50);
     assert_int_equal(dv_reserve_node(client, 1, 26), 0);
     begin_within(1000);
     expect_asked("children! /r/a");

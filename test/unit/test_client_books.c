@@ -12,9 +12,12 @@ TEST(test_budgets) {
     assert_int_equal(dv_reserve_node(client, 41, 0), DIVVY_ELIMIT);
     assert_int_equal(dv_reserve_node(client, 40, 51), DIVVY_ELIMIT); /* such a watch never fits */
     assert_int_equal(dv_reserve_node(client, 20, 50), 0);
-    assert_int_equal(dv_reserve_node(client, 20, 1), DIVVY_EBUSY);
-    assert_int_equal(dv_reserve_node(client, 20, 0), 0);
-    assert_int_equal(client->ephemeral_count, 3);
+    assert_false(dv_reserve_watch(client, 1)); /* it does not wait */
+    assert_int_equal(dv_reserve_node(client, 20, 51), DIVVY_ELIMIT);
+    assert_int_equal(dv_reserve_node(client, 10, 50), 0);
+    assert_int_equal(dv_reserve_node(client, 10, 1), DIVVY_EBUSY);
+    assert_int_equal(dv_reserve_node(client, 10, 0), 0);
+    assert_int_equal(client->ephemeral_count, 4);
     dv_client_unlock(client);
     assert_string_equal(heard, "");
     dv_client_lock(client);
@@ -23,12 +26,32 @@ TEST(test_budgets) {
     dv_client_unlock(client);
     assert_string_equal(heard, "R");
     dv_client_lock(client);
-    dv_release_ephemeral(client, 20); /* Nobody has asked since. */
+    dv_release_watch(client, 50); /* Nobody has asked since. */
+    dv_release_ephemeral(client, 10);
+    dv_release_ephemeral(client, 10);
     dv_release_ephemeral(client, 60);
     dv_client_unlock(client);
     assert_string_equal(heard, "R");
     assert_int_equal(client->ephemeral_count, 0);
     assert_int_equal(dv_path_cost("/a/b"), 8);
+}
+
+/* What waits for room gets it, also where watches that stand for good have their half: it may ask for no more than the
+ * other half. */
+TEST(test_room_comes) {
+    dv_client_lock(client);
+    assert_int_equal(dv_reserve_node(client, 1, 30), 0);
+    assert_false(dv_reserve_watch(client, 21));
+    assert_true(dv_reserve_watch(client, 20));
+    assert_int_equal(dv_reserve_node(client, 1, 50), 0);
+    dv_release_watch(client, 30);
+    assert_int_equal(dv_reserve_node(client, 1, 50), DIVVY_EBUSY);
+    dv_release_watch(client, 50);
+    assert_true(dv_reserve_watch(client, 30));
+    assert_int_equal(dv_reserve_node(client, 1, 50), 0);
+    for (int i = 0; i < 3; i++) dv_release_ephemeral(client, 1);
+    dv_release_watch(client, 100);
+    dv_client_unlock(client);
 }
 
 /* --- the end of the loop ---------------------------------------------------------------------------------------- */

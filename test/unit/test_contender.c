@@ -375,33 +375,34 @@ TEST(test_delete_denied) {
 
 /* Budgets: no room for the node is DIVVY_ELIMIT at once, none for the watch DIVVY_EBUSY until some is given back. */
 TEST(test_budgets) {
-    owner a, b;
+    owner a, b, c, d;
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     tear_down(state);
-    config.ephemeral_path_bytes = 120;
-    config.watch_path_bytes = 60;
+    config.ephemeral_path_bytes = 150;
+    config.watch_path_bytes = 100;
     fake = dv_fake_open(&config);
     tree = dv_tree_new(fake);
     dv_tree_put(tree, QUEUE, DV_PERSISTENT, 0);
     dv_fake_session(fake, DIVVY_CONNECTED);
     enter(&a); /* "/q/" + 23 + 8 + 11 for the number + 4 = 49 bytes of each */
-    assert_int_equal(enter_at(&b, QUEUE), DIVVY_EBUSY);
-    assert_null(b.contender);
-    dv_tree_serve_all(tree);
-    assert_int_equal(a.held, 1); /* and no longer needs a watch */
     enter(&b);
-    owner c;
-    assert_int_equal(enter_at(&c, QUEUE), DIVVY_ELIMIT);
+    assert_int_equal(enter_at(&c, QUEUE), DIVVY_EBUSY);
     assert_null(c.contender);
     dv_tree_serve_all(tree);
+    assert_int_equal(a.held, 1); /* and no longer needs a watch */
+    enter(&c);
+    assert_int_equal(enter_at(&d, QUEUE), DIVVY_ELIMIT);
+    assert_null(d.contender);
+    dv_tree_serve_all(tree);
+    leave(&c);
     leave(&a);
     leave(&b);
     dv_tree_serve_all(tree);
-    assert_int_equal(a.gone + b.gone, 2);
-    enter(&c);
-    leave(&c);
+    assert_int_equal(a.gone + b.gone + c.gone, 3);
+    enter(&d);
+    leave(&d);
     dv_tree_serve_all(tree);
-    assert_int_equal(c.gone, 1);
+    assert_int_equal(d.gone, 1);
 }
 
 /* One of several contenders holds at a time, each in turn of its number, and a release wakes one only. */

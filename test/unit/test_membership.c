@@ -73,6 +73,11 @@ static void answer_created(const char *path) {
     dv_fake_answer(fake, &(dv_reply){.path = path, .stat = &(dv_stat){.czxid = 5}});
 }
 
+/* Returns what its path costs in a budget. */
+static size_t cost(void) {
+    return strlen(PARTY "/") + strlen(dv_membership_name(o.membership)) + 4;
+}
+
 static int set_up(void **state) {
     (void)state;
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
@@ -87,7 +92,8 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     (void)state;
     divvy_client *client = dv_fake_client(fake);
-    bool clean = client->ephemeral_count == 0 && client->ephemerals.used_bytes == 0 && !client->listeners;
+    bool unused = client->ephemerals.used_bytes == 0 && client->watched.used_bytes == 0;
+    bool clean = client->ephemeral_count == 0 && unused && !client->listeners;
     dv_fake_close(fake);
     dv_tree_free(tree);
     return clean ? 0 : -1;
@@ -108,8 +114,9 @@ TEST_IN(test_join, set_up, tear_down) {
     assert_string_equal(dv_fake_pending(fake), "get! /y/party/#2-me");
     dv_fake_answer(fake, &(dv_reply){.data = "data", .stat = &(dv_stat){.czxid = 5}});
     assert_string_equal(dv_fake_pending(fake), "");
-    assert_int_equal(dv_fake_client(fake)->watched.used_bytes, 0); /* B6: its watch is none of those that count. */
+    assert_int_equal(dv_fake_client(fake)->watched.used_bytes, cost()); /* B6 */
     leave();
+    assert_int_equal(dv_fake_client(fake)->watched.used_bytes, 0);
     assert_string_equal(dv_fake_pending(fake), "delete /y/party/#2-me");
     answer_error(0);
     assert_int_equal(o.gone, 1);
@@ -238,6 +245,27 @@ TEST_IN(test_watch_fires_before_the_answer, set_up, tear_down) {
     leave();
     dv_tree_serve_all(tree);
     assert_int_equal(o.gone, 1);
+}
+
+/* B6: a watch that does not fit half of the room is not set, nor room reserved for it. Each new connection reads the
+ * node, and sets the watch if there is room by then, which is reserved once. */
+TEST_IN(test_no_room_to_watch, set_up, tear_down) {
+    dv_budget *watched = &dv_fake_client(fake)->watched;
+    join();
+    answer_error(0);
+    watched->limit_bytes = 2 * cost() - 1;
+    answer_created("any");
+    for (int room = 0; room <= 2; room++) {
+        watched->limit_bytes = room ? 2 * cost() : 2 * cost() - 1;
+        if (room) dv_fake_session(fake, DIVVY_SUSPENDED);
+        if (room) dv_fake_session(fake, DIVVY_CONNECTED);
+        assert_string_equal(dv_fake_pending(fake), room ? "get! /y/party/#2-me" : "get /y/party/#2-me");
+        dv_fake_answer(fake, &(dv_reply){.data = "data", .stat = &(dv_stat){.czxid = 5}});
+        assert_int_equal(watched->used_bytes, room ? cost() : 0);
+    }
+    leave();
+    dv_tree_serve_all(tree);
+    assert_int_equal(watched->used_bytes, 0);
 }
 
 typedef enum { LEAVE, CUT_DROPPED, CUT_APPLIED, CUT_LATE, CUT_AND_LEAVE, EXPIRE, DEADLINE, TAKE_AWAY, FAULTS } fault;

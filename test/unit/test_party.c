@@ -146,6 +146,42 @@ TEST(test_budget) {
     divvy_client_close(small);
 }
 
+static bool is_under(const divvy_party *party, const char *path) {
+    char now[128];
+    divvy_party_node(party, now, sizeof now);
+    return strcmp(now, path) == 0;
+}
+
+/* B6, M2: many memberships of one client watch what half of the room for watches takes, and places have the rest. A
+ * node that is not watched is made again, too, when somebody has deleted it: a heartbeat finds that. */
+TEST(test_many_of_one_client) {
+    enum { PARTIES = 40, WATCH_BYTES = 2000, PATH_BYTES = 128 };
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.watch_path_bytes = WATCH_BYTES;
+    divvy_client *small = open_client(&config);
+    divvy_party *parties[PARTIES];
+    for (size_t i = 0; i < PARTIES; i++)
+        assert_int_equal(divvy_party_join(&parties[i], small, "/party/many", "me", DIVVY_PARTY), 0);
+    divvy_strings *members;
+    assert_int_equal(divvy_party_members(parties[PARTIES - 1], &members, PATIENCE_MS), 0);
+    assert_int_equal(divvy_strings_count(members), PARTIES);
+    divvy_strings_free(members);
+    divvy_testing_run(ensemble, 1000);
+    divvy_stats stats;
+    assert_int_equal(divvy_client_stats(small, &stats, sizeof stats), 0);
+    assert_in_range(stats.watch_path_bytes, WATCH_BYTES / 2 - PATH_BYTES, WATCH_BYTES / 2);
+    char path[PATH_BYTES];
+    assert_in_range(divvy_party_node(parties[PARTIES - 1], path, sizeof path), 1, sizeof path - 1);
+    assert_int_equal(divvy_testing_remove(ensemble, path), 0);
+    int64_t deadline = divvy_testing_now_ms(ensemble) + 60 * PATIENCE_MS;
+    while (is_under(parties[PARTIES - 1], path) || !divvy_party_joined(parties[PARTIES - 1])) {
+        if (divvy_testing_now_ms(ensemble) > deadline) fail_msg("%s is not made again", path);
+        divvy_testing_run(ensemble, 1000);
+    }
+    for (size_t i = 0; i < PARTIES; i++) divvy_party_destroy(parties[i]);
+    divvy_client_close(small);
+}
+
 /* A leave that gets no answer says so, and is carried out when there is one. */
 TEST(test_leave_too_late) {
     member m;
