@@ -49,6 +49,7 @@
     X(renewal_unlisted, "a place whose queue could not be renewed is never listed")                                \
     X(renewal_of_data, "a queue is renewed though the data of its directory were set")                             \
     X(czxid_of_directory, "a directory, which may be another's by then, tells the token of the places beside it")  \
+    X(standing_takes_all, "watches that stand for good take the room that places need")                            \
     X(renewal_in_two, "a directory is deleted by one request, and made by the next")                               \
     X(orphans_listed, "the queue of an item whose owner has gone is listed")                                       \
     X(ready_before_place, "a note says that an item is ready before the place in its queue stands")                \
@@ -99,7 +100,7 @@
     X(shortcut_lease_stays, "a lease by the shortcut that does not count stays where it is")                       \
     X(numbers_end_unseen, "places near the end of the sequence numbers are taken for good (kazoo #606)")           \
     X(deletion_unseen, "that somebody deleted a held node is never found out")                                     \
-    X(watches_in_two_steps, "a semaphore's watches are reserved in two steps, tried again for ever")               \
+    X(watches_in_two_steps, "a semaphore's watches are reserved in two steps, as if the second had room")          \
     X(take_over_in_two_steps, "a unique role is taken over by a deletion, and a create after it")                  \
     X(claim_by_latest, "a holder counts as expired by the latest that the servers' time can be")                   \
     X(lost_claim_fails, "a claim whose reply was lost is taken for one that failed")                               \

@@ -2,6 +2,8 @@
  * virtual time. In every step it is checked that the limit is kept. SPDX-License-Identifier: Apache-2.0 */
 #include "semaphore_fixture.h"
 
+#include "client/client.h"
+
 /* --- the limit -------------------------------------------------------------------------------------------------- */
 
 /* Another limit in the pool is an error that tells both, for who has it so; the pool is left as it is. */
@@ -22,6 +24,34 @@ TEST(test_limit_differs) {
     assert_string_equal(pool_data(), "2");
     run(100);
     assert_int_equal(node_count, 1);
+}
+
+/* B6: the room for all watches of an acquire is reserved at once. Where it will never be enough the acquire is refused,
+ * and does not wait. */
+TEST(test_room_for_both_watches) {
+    user *a = make(0, 1), *c = make(2, 1), *b = make(1, 1);
+    hold(a);
+    assert_true(ask(c, -1));
+    run(500);
+    assert_true(ask(b, -1)); /* whose place waits for that of c */
+    run(500);
+    dv_budget *watched = &b->client->watched;
+    size_t needed = watched->used_bytes;
+    assert_true(needed > 0);
+    b->cancelled = true;
+    divvy_semaphore_cancel(b->semaphore, 0);
+    run(500);
+    assert_int_equal(watched->used_bytes, 0);
+    watched->limit_bytes = 2 * needed - 1;
+    assert_int_equal(divvy_semaphore_acquire_async(b->semaphore, -1, on_done, b), DIVVY_ELIMIT);
+    watched->limit_bytes = 4 * needed;
+    assert_true(ask(b, -1));
+    run(500);
+    let_go(a);
+    run(500);
+    let_go(c);
+    run(500);
+    assert_int_equal(b->result, 0);
 }
 
 /* Data that are no number are told, not taken for "no limit"; white space around a number is nothing. */
