@@ -80,8 +80,8 @@ typedef struct {
     void (*left)(void *owner, int error, int64_t now);
     /* T8: a plan has us again after left(). Returns whether to give the place up again; then left() follows. */
     bool (*member_again)(void *owner);
-    void (*ghost)(void *owner, const char *node); /* P2: the node was read, and is persistent */
-    void (*warn)(void *owner, int code, const char *text);
+    void (*ghost)(void *owner, const char *node);          /* P2: the node was read, and is persistent */
+    void (*warn)(void *owner, int code, const char *text); /* The same text may come again: it is told once. */
     void (*fail)(void *owner, int error, int reason, const char *text, int64_t now); /* we cannot go on */
     void (*begun)(void *owner);              /* something is under way, and keeps the follower until ended() */
     void (*ended)(void *owner, int64_t now); /* may free the follower, if it was the last */

@@ -128,7 +128,6 @@ typedef struct {
     int64_t seen_mzxid;                    /* of the newest plan that was looked at for `rest_until` */
     int64_t rest_until;                    /* nothing is moved for load before */
     char unit[DV_LOAD_UNIT_BYTES_MAX + 1]; /* that all members report in by now; "": that of the plan */
-    bool is_denied;                        /* P/loads may not be read, and the user knows */
     bool unit_told;                        /* our loads are in another unit than the plan's, and the user knows */
     struct dv_load_reading *reading;       /* that is under way; NULL: none */
     dv_timer timer;

@@ -162,7 +162,6 @@ static void choose_unit(dv_follow_loads *l, const reading *r) {
 static void judge(dv_follower *f, reading *r, int64_t now) {
     dv_follow_loads *l = &f->loads;
     const dv_plan *plan = dv_follow_plan(f);
-    l->is_denied = false;
     warn_of_odd(f, r);
     choose_unit(l, r);
     if (!plan || !dv_plan_set_equal(plan->set, r->set) || r->taken == 0) return;
@@ -186,12 +185,11 @@ static void end_reading(dv_follower *f, int error, int64_t now) {
     l->reading = NULL;
     if (!f->is_stopped && l->timer.link) {
         if (error == 0) judge(f, r, now);
-        if (error == DIVVY_EACCES && !l->is_denied)
+        if (error == DIVVY_EACCES)
             dv_follow_warn(f, DIVVY_WARN_LOAD_UNIT,
                            "%s may not be read by member %s, the first of the pool: nothing is moved for load until "
                            "another one is the first",
                            l->directory, f->config.identifier);
-        if (error == DIVVY_EACCES) l->is_denied = true;
     }
     free_reading(r);
     dv_follow_end(f, now);

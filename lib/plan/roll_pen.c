@@ -22,11 +22,11 @@ void dv_roll_pen_init(dv_roll_pen *p, divvy_client *client, const char *path, co
 }
 
 void dv_roll_pen_keep(dv_roll_pen *p, char **names, size_t count, int64_t pzxid) {
-    if (p->is_wanted && p->before) {
+    if (p->before) {
+        assert(p->is_wanted);
         free(names);
         return;
     }
-    free(p->before);
     p->before = names;
     p->before_count = count;
     p->before_pzxid = pzxid;

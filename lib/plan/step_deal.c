@@ -135,7 +135,6 @@ static int deal_into(deal *d, dv_plan_table *t, bool absent_too) {
 static int balanced_with_absent(const deal *d, bool *balanced) {
     deal rehearsal = *d;
     rehearsal.max_moves = 0;
-    rehearsal.is_open = false;
     dv_plan_table t;
     int error = deal_into(&rehearsal, &t, true);
     *balanced = error == 0 && !dv_plan_table_differs(&t, d->plan);
@@ -381,7 +380,7 @@ int dv_step_deal(dv_step *s) {
     if (error == 0 && plan->header.is_balanced) dv_step_place(plan, d.holds);
     keep_moved(s);
     d.is_open = plan->moved_count > 0;
-    if (error == 0 && count > 0) memcpy(d.before, plan->owners, count * sizeof *d.before);
+    if (error == 0) memcpy(d.before, plan->owners, count * sizeof *d.before);
     if (error == 0) error = run(s, &d);
     plan->header.is_balanced = plan->header.is_balanced && dv_step_needs_balance(plan);
     free(d.holds);

@@ -1,4 +1,6 @@
 /* Tests of plan/reader.h on a scripted backend. SPDX-License-Identifier: Apache-2.0 */
+#include "plan/loads.h"
+#include "plan/wish.h"
 #include "plan_read_fixture.h"
 
 static void chunk_path(char path[128], const dv_plan_part *part, size_t n) {
@@ -364,6 +366,50 @@ TEST(test_root_not_there_yet) {
     assert_int_equal(serve_all(), 1);
     assert_follows();
     free(root.data);
+    dv_plan_free(plan);
+}
+
+/* Writes a plan of 50 items with loads and wishes, all in chunks. */
+static dv_plan *write_with_parts(void) {
+    dv_plan *plan = write_in_chunks(50), *known = writer.plan;
+    const dv_wish_event pin = {.wish = {DV_WISH_PIN, "item-000007", "w", "anna", "", 7}};
+    dv_plan_text loads, wishes;
+    uint32_t number = 1000;
+    known->loads = dv_loads_make("jobs", 50);
+    assert_int_equal(dv_wishes_change(&known->wishes, NULL, &pin), 0);
+    assert_int_equal(dv_loads_print(&loads, known->loads), 0);
+    assert_int_equal(dv_wishes_print(&wishes, known->wishes), 0);
+    place(&writer.root.loads, &loads, known, &number);
+    place(&writer.root.wishes, &wishes, known, &number);
+    writer.root.header.is_balanced = known->header.is_balanced = true;
+    put_root();
+    return plan;
+}
+
+/* D22: loads and wishes that the root names as before are not read again, and one who reads a plan in vain keeps none
+ * of them. */
+TEST(test_parts) {
+    dv_plan *plan = write_with_parts();
+    start_reader(plan->set);
+    assert_int_equal(serve_all(),
+                     1 + writer.root.base.chunk_count + writer.root.loads.chunk_count + writer.root.wishes.chunk_count);
+    assert_follows();
+    put_root();
+    assert_int_equal(serve_all(), 1);
+    assert_follows();
+    dv_loads *loads = dv_loads_ref(heard.memory.plan->loads);
+    dv_wishes *wishes = dv_wishes_ref(heard.memory.plan->wishes);
+    char path[128];
+    write_next(write_base, 2);
+    chunk_path(path, &writer.root.base, 0);
+    put_away(path);
+    serve_all();
+    assert_int_equal(heard.memory.standing, DV_PLAN_BROKEN);
+    dv_plan_memory_clear(&heard.memory);
+    assert_int_equal(loads->references, 1);
+    assert_int_equal(wishes->references, 1);
+    dv_loads_unref(loads);
+    dv_wishes_unref(wishes);
     dv_plan_free(plan);
 }
 

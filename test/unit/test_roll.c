@@ -246,9 +246,13 @@ TEST(test_cut) {
 /* A text of more than 200,000 bytes is none, and so are more than 64 steps. */
 TEST(test_limits) {
     static char text[DV_ROLL_BYTES_MAX + 64];
-    int used = snprintf(text, sizeof text,
-                        "{\"v\":1,\"pzxid\":\"ffff\",\"place\":0,\"count\":1,\"sum\":\"00000000\",\"x\":\"");
-    memset(text + used, 'x', sizeof text - 1 - (size_t)used);
+    memset(text, 'x', sizeof text - 1);
+    const char *begin =
+        "{\"v\":1,\"pzxid\":\"ffff\",\"place\":0,\"count\":1,\"sum\":\"00000000\",\"steps\":[],\"x\":\"";
+    memcpy(text, begin, strlen(begin));
+    strcpy(text + DV_ROLL_BYTES_MAX - 2, "\"}");
+    assert_int_equal(parse_error(text), 0);
+    strcpy(text + DV_ROLL_BYTES_MAX - 2, "x\"}");
     assert_int_equal(parse_error(text), DIVVY_EPROTO);
     for (int steps = 64; steps <= 65; steps++) {
         int at = snprintf(text, sizeof text,
