@@ -1,6 +1,7 @@
 /* Tests of loads in a plan: docs/protocol.md, D49, D50. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
+#include "plan/step_internal.h"
 #include "plan_wishes_fixture.h"
 
 /* A class stands for a quarter octave, its load being the nearest by ratio. */
@@ -106,6 +107,24 @@ TEST(test_twins_gave) {
     dv_plan_balance_free(&b);
     dv_plan_table_free(&t);
     dv_plan_free(plan);
+}
+
+/* So it is where the item is not dealt, since it is paused: its neighbour came from nobody. */
+TEST(test_gave_what_is_paused) {
+    enum { GIVEN = 1 };
+    pool(2, 3);
+    const uint8_t holds[3] = {[GIVEN] = DV_ITEM_PAUSED};
+    const uint32_t item = GIVEN;
+    w.plan->loads = dv_loads_make("jobs", 3);
+    assert_true(dv_loads_add_giver(w.plan->loads, "n0001", 1500, &item, 1));
+    dv_plan_table t;
+    dv_plan_balance b;
+    assert_true(dv_plan_table_lay(&t, w.plan, false, holds, false) && dv_plan_balance_lay(&b, &t, w.plan, holds));
+    assert_int_equal(t.item_count, 2);
+    for (size_t n = 0; n < t.item_count; n++) assert_int_equal(b.items[n].came_from, 0);
+    dv_plan_balance_free(&b);
+    dv_plan_table_free(&t);
+    world_end(&w);
 }
 
 /* What load moved, no later step moves back: orphans and joins are dealt by the classes of the plan. */

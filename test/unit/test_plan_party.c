@@ -3,7 +3,8 @@
 
 /* --- the party -------------------------------------------------------------------------------------------------- */
 
-/* The names alone tell who they are and which items they carry, in the order of the names. */
+/* The names alone tell who they are, which items they carry, and whether they know of loads, in the order of the names.
+ */
 TEST(test_names) {
     SETTLE(7, "b,a=2,s=0000000a-w-2", "a,a=2,x=1,s=1a2b3c4d-w1", "c,a=3-w3");
     const dv_plan_party *party = dv_roster_party(roster);
@@ -15,7 +16,10 @@ TEST(test_names) {
     assert_string_equal(node_at(1)->identifier, "w-2");
     assert_int_equal(node_at(1)->tag, 10);
     assert_int_equal(node_at(2)->tag, 0);
-    for (size_t n = 0; n < 3; n++) assert_false(node_at(n)->known);
+    for (size_t n = 0; n < 3; n++) {
+        assert_false(node_at(n)->known);
+        assert_int_equal(node_at(n)->can_balance, n == 2);
+    }
     assert_int_equal(dv_roster_find(roster, "c,a=3-w3"), 2);
     assert_int_equal(dv_roster_find(roster, "d"), SIZE_MAX);
 }

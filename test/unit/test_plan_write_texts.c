@@ -1,4 +1,6 @@
 /* Tests of the writer: deltas, chunks, and garbage. SPDX-License-Identifier: Apache-2.0 */
+#include "plan/loads.h"
+#include "plan/wish.h"
 #include "plan_writers.h"
 
 /* A hostile generation, the highest that a text can tell, does not keep anybody from writing. */
@@ -31,7 +33,8 @@ TEST(test_deltas_then_base) {
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
     size_t most = 0, bases = 0;
     for (uint32_t n = 0; n < 60; n++) {
-        size_t deltas = users[0].memory.root.delta_count;
+        size_t deltas = users[0].memory.root.delta_count, base_bytes = users[0].memory.root.base.bytes, before = 0;
+        for (size_t d = 0; d < deltas; d++) before += users[0].memory.root.deltas[d].part.bytes;
         char items[DV_PLAN_CHUNK_NAME_BYTES], base_guid[DV_GUID_BYTES], guid[DV_GUID_BYTES];
         strcpy(items, users[0].memory.root.items.chunks[0].name);
         strcpy(base_guid, users[0].memory.root.base_guid);
@@ -47,6 +50,7 @@ TEST(test_deltas_then_base) {
         for (size_t d = 0; d < root->delta_count; d++) bytes += root->deltas[d].part.bytes;
         assert_true(bytes <= root->base.bytes / 2);
         if (has_new_base) {
+            if (deltas < 16) assert_true(before + bytes > base_bytes / 2);
             bases++;
             assert_int_equal(garbage_count(&users[0].memory), 0);
             assert_int_equal(child_count(), dv_plan_root_chunk_count(root) + 1);
@@ -145,6 +149,28 @@ TEST(test_other_set) {
     assert_int_equal(child_count(), 1);
     dv_plan_set_unref(set);
     dv_plan_set_unref(small);
+    close_pool();
+}
+
+/* Loads and wishes that stay as they are stay in their chunks, be it one. */
+TEST(test_parts_stay) {
+    use_chunks(1000);
+    open_pool(50, 0);
+    char node[64];
+    snprintf(node, sizeof node, "00000000001000000000011,a=3,s=%08x-m", users[0].set->crc);
+    join(node, "{}");
+    settle(&users[0]);
+    const dv_wish_event pin = {.wish = {DV_WISH_PIN, "item-000007", "m", "anna", "", 7}};
+    users[0].events = (dv_plan_events){.loads = dv_loads_make("jobs", 50), .wishes = &pin, .wish_count = 1};
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    dv_loads_unref(users[0].events.loads);
+    const dv_plan_root *root = &users[0].memory.root;
+    assert_true(root->loads.chunk_count == 1 && root->wishes.chunk_count == 1);
+    const dv_plan_chunk loads = root->loads.chunks[0], wishes = root->wishes.chunks[0];
+    assert_int_equal(write_weight(&users[0], 500), DV_PLAN_WRITTEN);
+    assert_string_equal(root->loads.chunks[0].name, loads.name);
+    assert_string_equal(root->wishes.chunks[0].name, wishes.name);
+    assert_reads_as(&users[0].memory);
     close_pool();
 }
 
