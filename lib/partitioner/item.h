@@ -41,7 +41,6 @@ typedef enum {
     DV_MOVE_ASK,      /* a place is asked for */
     DV_MOVE_WIN,      /* the place is the first */
     DV_MOVE_LEAVE,    /* the place leaves its queue */
-    DV_MOVE_GONE,     /* the session took the place with it */
     DV_MOVE_PREPARE,  /* the user may prepare */
     DV_MOVE_CALL_OFF, /* he need not any longer */
     DV_MOVE_SHOW,     /* the user owns it */

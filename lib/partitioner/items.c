@@ -103,13 +103,11 @@ static void on_failed(void *owner, int error, int64_t now) {
 static void on_gone(void *owner, dv_contender *contender, int64_t now) {
     dv_item *item = owner;
     divvy_partitioner *p = item->partitioner;
-    if (item->life.contender == contender) {
-        dv_item_move(item, DV_MOVE_GONE, now); /* With the session; state.c hears of that by itself. */
-    } else {
-        dv_item_left(item);
-        if (p->totals.leaving == 0) dv_directories_claim_later(p);
-        dv_directory_give_up(item);
-    }
+    (void)contender;
+    assert(item->life.contender != contender); /* All leave before their session is over: session.c */
+    dv_item_left(item);
+    if (p->totals.leaving == 0) dv_directories_claim_later(p);
+    dv_directory_give_up(item);
     if (!dv_item_shown(item)) dv_metrics_item_freed(item, now);
     dv_client_changed(p->object.client);
     p->events->place_changed(p, now);

@@ -230,6 +230,7 @@ void lose_session(World &w) {
     w.proven = 0;
     enter(w, RELEASE);
     hide_all(w);
+    for (Item &i : w.items) leave_place(w, i);
 }
 
 void fail(World &w) {
@@ -316,8 +317,6 @@ void add_item_steps(std::vector<Choice> &steps, const World &w, unsigned n) {
     if (i.place != NO_PLACE && works && i.leaving < LEAVING_MOST)
         step(steps, w, "SOMEBODY DELETES A PLACE", LOSS, [n](World &next) { lose_place(next, next.items[n]); });
     if (i.leaving) step(steps, w, "a place has left", FAIR, [n](World &next) { hear_of_end(next, next.items[n]); });
-    if (i.place != NO_PLACE && w.rejoining)
-        step(steps, w, "a place is gone with the session", FAIR, [n](World &next) { move(next, next.items[n], GONE); });
     if (i.stage == HIDDEN && i.wanted && works && !w.eager)
         step(steps, w, "the user is to prepare", FREE, [n](World &next) { move(next, next.items[n], PREPARE); });
     if (i.stage == PREPARING)

@@ -232,7 +232,7 @@ bool print_taken() {
     bool good = true;
     for (unsigned m = 0; m < MOVES; m++) {
         printf("%9llu %s\n", static_cast<unsigned long long>(moved[m]), ROWS[m].name);
-        good = good && (moved[m] || m == GONE); // a member that has lost its session leaves all places before
+        good = good && moved[m];
     }
     for (unsigned n = 0; n < STATES * STATES; n++) {
         unsigned from = n / STATES, to = n % STATES;

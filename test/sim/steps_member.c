@@ -114,12 +114,12 @@ void __wrap_dv_item_move(dv_item *item, dv_item_move_kind kind, int64_t now);
 void __real_dv_item_move(dv_item *item, dv_item_move_kind kind, int64_t now);
 void __wrap_dv_item_move(dv_item *item, dv_item_move_kind kind, int64_t now) {
     static const char *const names[DV_MOVES] = {
-        [DV_MOVE_ASK] = "ask",         [DV_MOVE_WIN] = "win",         [DV_MOVE_LEAVE] = "leave",
-        [DV_MOVE_GONE] = "gone",       [DV_MOVE_PREPARE] = "prepare", [DV_MOVE_CALL_OFF] = "call-off",
-        [DV_MOVE_SHOW] = "show",       [DV_MOVE_KEEP] = "keep",       [DV_MOVE_ANNOUNCE] = "announce",
-        [DV_MOVE_RETRACT] = "retract", [DV_MOVE_STAY] = "stay",       [DV_MOVE_REVOKE] = "revoke",
-        [DV_MOVE_RETURN] = "return",   [DV_MOVE_WAIT] = "wait",       [DV_MOVE_RELEASE] = "release",
-        [DV_MOVE_LOSE] = "lose",       [DV_MOVE_HIDE] = "hide",
+        [DV_MOVE_ASK] = "ask",         [DV_MOVE_WIN] = "win",           [DV_MOVE_LEAVE] = "leave",
+        [DV_MOVE_PREPARE] = "prepare", [DV_MOVE_CALL_OFF] = "call-off", [DV_MOVE_SHOW] = "show",
+        [DV_MOVE_KEEP] = "keep",       [DV_MOVE_ANNOUNCE] = "announce", [DV_MOVE_RETRACT] = "retract",
+        [DV_MOVE_STAY] = "stay",       [DV_MOVE_REVOKE] = "revoke",     [DV_MOVE_RETURN] = "return",
+        [DV_MOVE_WAIT] = "wait",       [DV_MOVE_RELEASE] = "release",   [DV_MOVE_LOSE] = "lose",
+        [DV_MOVE_HIDE] = "hide",
     };
     record_item(item, "move", names[kind]);
     __real_dv_item_move(item, kind, now);

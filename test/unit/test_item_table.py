@@ -104,7 +104,7 @@ def main():
         print(f"the states differ:\n    code: {states_of_code()}\n    model: {states_of_model(model)}")
     counts = [len(table) for table in tables.values()]
     print(f"{counts} moves, {sum(map(len, states_of_code().values()))} changes of state, {faults} faults")
-    return 1 if faults or min(counts) < 17 or not states_of_code() else 0
+    return 1 if faults or min(counts) < 16 or not states_of_code() else 0
 
 
 if __name__ == "__main__":
