@@ -94,7 +94,7 @@ typedef struct {
     /** Asked for the load before each heartbeat sent by itself; `load` is what was said last. A callback (rule 5 of
      * client.h). Where it does not return in time the heartbeat is sent with the last load. NULL: it never changes */
     double (*on_load)(divvy_registry *registry, const char *role, const char *id, double load, void *user);
-    size_t watch_bytes;    /**< the most that live views take of the client's budget of watched paths; 0: half of it */
+    size_t watch_bytes;    /**< the most that live views take of the client's `watch_path_bytes`; 0: half, the most */
     int64_t poll_ms;       /**< views that do not fit are read this often instead; 0: 5000 */
     double preserve_share; /**< self-preservation of views: when more than this share of a role's entries vanishes
                                      at once, they are kept for a while. 0 to less than 1; 0: off */

@@ -221,8 +221,9 @@ static void on_time_timer(dv_timer *timer, int64_t now) {
 static dv_cache_options get_options(const divvy_registry *registry) {
     const divvy_registry_config *config = &registry->config;
     enum { POLL_MS = 5000, PRESERVE_SETTLE_MS = 5000, PRESERVE_MAX_MS = 300000 };
+    size_t most = dv_standing_limit(registry->object.client);
     dv_cache_options options = {
-        .watch_bytes = config->watch_bytes ? config->watch_bytes : registry->object.client->watched.limit_bytes / 2,
+        .watch_bytes = config->watch_bytes && config->watch_bytes < most ? config->watch_bytes : most,
         .poll_ms = config->poll_ms ? config->poll_ms : POLL_MS,
         .preserve_share = config->preserve_share,
         .preserve_settle_ms = config->preserve_settle_ms ? config->preserve_settle_ms : PRESERVE_SETTLE_MS,
