@@ -12,7 +12,7 @@ static void open_request(dv_plan_request *request) {
 
 static bool fulfil(dv_plan_request *request, unsigned number) {
     assert(number <= request->number);
-    bool now = request->is_open && number != 0 && request->number == number;
+    bool now = request->is_open && request->number == number;
     if (now) request->is_open = false;
     return now;
 }

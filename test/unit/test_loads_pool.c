@@ -167,7 +167,7 @@ TEST(test_another_unit) {
     assert_int_equal(moved(&l, &then, &now), 0);
     assert_int_equal(l.members[0].warnings[DIVVY_WARN_LOAD_UNIT], 1);
     assert_non_null(strstr(l.members[0].warned, "member-2"));
-    assert_non_null(strstr(l.members[0].warned, "\"cores\""));
+    assert_non_null(strstr(l.members[0].warned, "\"cores\", and others tell theirs in \"req/s\""));
     assert_int_equal(l.members[1].warnings[DIVVY_WARN_LOAD_UNIT], 0);
     assert_int_equal(l.members[2].warnings[DIVVY_WARN_LOAD_UNIT], 1);
     owners_free(&then);
@@ -289,6 +289,22 @@ TEST(test_heavy) {
     pool_close(&l);
 }
 
+/* Each member tells that all it owns has the load 1, and nothing of one item. */
+static void run_telling_but(pool *l, int untold, int64_t ms) {
+    for (int64_t end = divvy_testing_now_ms(l->ensemble) + ms; divvy_testing_now_ms(l->ensemble) < end;) {
+        for (size_t n = 0; n < MEMBERS_MAX; n++) {
+            if (!l->members[n].client) continue;
+            divvy_partition *share = divvy_partitioner_partition(l->members[n].partitioner);
+            for (size_t k = 0; k < divvy_partition_count(share); k++) {
+                const char *item = divvy_partition_item(share, k);
+                if (item_number(item) != untold) divvy_partitioner_set_load(l->members[n].partitioner, item, 1);
+            }
+            divvy_partition_unref(share);
+        }
+        divvy_testing_run(l->ensemble, TELL_MS);
+    }
+}
+
 /* A reader knows by the plan of an item that nobody reports any longer: the next reader tells of it, too. */
 TEST(test_heavy_by_plan) {
     pool l;
@@ -301,19 +317,31 @@ TEST(test_heavy_by_plan) {
     assert_int_equal(l.members[0].warnings[DIVVY_WARN_HEAVY], 1);
     crash(&l, 0);
     settle(&l);
-    for (int told = 0; told < 4 * MINUTE_MS / TELL_MS; told++) {
-        for (size_t n = 1; n < MEMBERS; n++) {
-            divvy_partition *share = divvy_partitioner_partition(l.members[n].partitioner);
-            for (size_t k = 0; k < divvy_partition_count(share); k++) {
-                const char *item = divvy_partition_item(share, k);
-                if (item_number(item) != heavy) divvy_partitioner_set_load(l.members[n].partitioner, item, 1);
-            }
-            divvy_partition_unref(share);
-        }
-        divvy_testing_run(l.ensemble, TELL_MS);
-    }
+    run_telling_but(&l, heavy, 4 * MINUTE_MS);
     assert_int_equal(l.members[1].warnings[DIVVY_WARN_HEAVY], 1);
     owners_free(&o);
+    pool_close(&l);
+}
+
+/* But not where the plan's loads are in another unit than what is reported now. */
+TEST(test_heavy_in_another_unit) {
+    enum { HEAVY = 7 };
+    pool l;
+    divvy_partitioner_config config;
+    be_even();
+    pool_open(&l, ITEMS);
+    for (size_t n = 0; n < 4; n++) {
+        config = base_config(&l);
+        config.load_unit = n < 2 ? "cores" : "req/s";
+        add(&l, n, &config);
+        if (n == 1) settle(&l);
+        truth[HEAVY] = 60;
+        if (n == 1) run_telling(&l, 4 * MINUTE_MS);
+    }
+    for (size_t n = 0; n < 2; n++) finish(&l, n);
+    settle(&l);
+    run_telling_but(&l, HEAVY, 4 * MINUTE_MS);
+    for (size_t n = 2; n < 4; n++) assert_int_equal(l.members[n].warnings[DIVVY_WARN_HEAVY], 0);
     pool_close(&l);
 }
 

@@ -152,6 +152,23 @@ TEST(test_rule_13_options) {
     world_end(&w);
 }
 
+/* D19: a plan lists so many moved items and no more, however many may move. Readers refuse a longer list. */
+TEST(test_most_moved) {
+    dv_plan_node nodes[NODES_MAX];
+    world_begin(&w, 2 * (DV_PLAN_MOVED_MAX + 2));
+    w.options.max_moves = 2 * DV_PLAN_MOVED_MAX;
+    for (size_t members = 1; members <= 2; members++) {
+        join_dynamic(&w);
+        const dv_plan_party party = party_of(&w, nodes, false);
+        w.before = w.plan;
+        assert_int_equal(dv_plan_step(&w.plan, w.before, &party, NULL), DV_PLAN_NEXT);
+        seal(&w, w.plan);
+    }
+    assert_int_equal(moves_of(w.before, w.plan), DV_PLAN_MOVED_MAX + 2);
+    assert_int_equal(w.plan->moved_count, DV_PLAN_MOVED_MAX);
+    world_end(&w);
+}
+
 /* D18: a zone gets its share whatever the number of its members. */
 TEST(test_zones) {
     pool(2, 8);

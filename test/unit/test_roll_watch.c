@@ -124,10 +124,11 @@ TEST_IN(test_roll_becomes_lookout, set_up, tear_down) {
     assert_pending("");
 }
 
-/* In a party that has become small, each member lists. */
+/* In a party that has become small, each member lists, and reads no roll, even if that has changed once more. */
 TEST_IN(test_becomes_small, set_up, tear_down) {
     listen_first('b', "abcd");
     roll_changes();
+    assert_true(dv_fake_fire(fake, PARTY, DV_WATCH_CHANGED, false));
     answer_roll("abcd", 10, "abd", 30, 0, 30, 31);
     assert_string_equal(told.names, "abd");
     assert_pending("children! " PARTY);
@@ -220,6 +221,23 @@ TEST_IN(test_read_lost, set_up, tear_down) {
     assert_pending("get! " PARTY);
     answer_roll("abcd", 10, "abcde", 30, 0, 30, 31);
     assert_int_equal(told.settled, 2);
+}
+
+/* So is one that would have found the roll as it was read before: it would have left a watch. */
+TEST_IN(test_read_of_the_same_lost, set_up, tear_down) {
+    listen_first('b', "abcd");
+    may_listen = false;
+    look();
+    answer_list("abcd", 10, 20);
+    may_listen = true;
+    look();
+    assert_pending("get! " PARTY);
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    answer_exists(4, 10, 20);
+    assert_pending("get! " PARTY);
+    answer_roll(NULL, 0, "abcd", 10, 0, 10, 20);
+    assert_true(dv_roll_watch_listens(watch));
 }
 
 static void wait_in_vain(char letter, size_t place) {

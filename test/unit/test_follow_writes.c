@@ -1,0 +1,158 @@
+/* Tests of when a follower writes, and of what it waits for. Its host is the test. SPDX-License-Identifier: Apache-2.0
+ */
+#include "follow_fixture.h"
+
+static int32_t version(void) {
+    return stat_of(ROOT).version;
+}
+
+static divvy_stats stats_of(const member_host *h) {
+    divvy_stats stats;
+    assert_int_equal(divvy_client_stats(h->client, &stats, sizeof stats), 0);
+    return stats;
+}
+
+/* Opens a pool of one member that moves an item at a time, by its first plan. */
+static void open_slow_pool(size_t items, unsigned members) {
+    open_pool(items, members);
+    dv_roster_party(users[0].roster)->options = (dv_plan_options){.max_moves = 1, .round_timeout_ms = 60000};
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+}
+
+/* ---- attempts ---- */
+
+/* D23: where somebody has deleted a node of the plan, it is written again, though the party wants no other. */
+TEST(test_plan_lacks_node) {
+    member_host h;
+    char epoch[256];
+    open_pool(4, 1);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    begin(&h, &users[1], member(0), "m0", false);
+    assert_true(give_party(&h, true));
+    STEP_UNTIL(h.generation > 0);
+    int32_t before = version();
+    snprintf(epoch, sizeof epoch, ROOT "/%s", users[0].memory.plan->header.epoch);
+    put_away(epoch);
+    divvy_testing_run(ensemble, 61000);
+    assert_true(version() > before);
+    assert_int_equal(child_count(), 1);
+    end(&h);
+    close_pool();
+}
+
+/* D37: a writer that finds another party than the one that settled waits for that to settle. */
+TEST(test_unsettled) {
+    member_host h;
+    open_pool(4, 1);
+    begin(&h, &users[1], member(0), "m0", false);
+    join(member(1), "{}");
+    assert_true(give_party(&h, true));
+    divvy_testing_run(ensemble, 1000);
+    assert_false(is_there(ROOT));
+    divvy_stats before = stats_of(&h);
+    divvy_testing_run(ensemble, 5000);
+    assert_int_equal(stats_of(&h).reads, before.reads);
+    h.pzxid = stat_of(PARTY).pzxid;
+    assert_true(give_party(&h, true));
+    STEP_UNTIL(h.generation > 0);
+    end(&h);
+    close_pool();
+}
+
+/* A leave that was refused while its plan was being written has ended, and the plan does not end it again. */
+TEST(test_refused_while_writing) {
+    member_host h;
+    open_pool(9, 3);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    begin(&h, &users[1], member(2), "m2", false);
+    assert_true(give_party(&h, true));
+    STEP_UNTIL(h.generation > 0);
+    int32_t before = version();
+    WITH_LOCK(assert_true(dv_follow_request_leave(h.f, true, dv_client_now(h.client))));
+    assert_false(give_party(&h, false));
+    assert_int_equal(h.lefts, 1);
+    STEP_UNTIL(version() > before);
+    divvy_testing_run(ensemble, 1000);
+    assert_int_equal(h.lefts, 1);
+    assert_int_equal(h.left_error, DIVVY_ESTATE);
+    end(&h);
+    close_pool();
+}
+
+/* Loads that are told before there is a plan wait for one: a root that only holds its place is none. */
+TEST(test_loads_before_plan) {
+    member_host h;
+    dv_plan_text text;
+    open_pool(4, 1);
+    dv_plan *place = dv_plan_make(dv_plan_set_make(NULL, 0));
+    strcpy(place->header.guid, "00000000001aaaaaaaaaaa7");
+    strcpy(place->header.epoch, "00000000001aaaaaaaaaaa1");
+    print_whole(&text, place);
+    put_data(ROOT, text.bytes, text.count);
+    begin(&h, &users[1], member(0), "m0", false);
+    divvy_testing_run(ensemble, 1000);
+    assert_true(give_party(&h, true));
+    WITH_LOCK(dv_follow_report_loads(h.f, dv_client_now(h.client)));
+    STEP_UNTIL(h.generation > 0);
+    end(&h);
+    free(text.bytes);
+    dv_plan_free(place);
+    close_pool();
+}
+
+/* ---- rounds ---- */
+
+/* D42: of a static member with two live nodes both are read, and nobody else. Until its lock is seen the round goes on,
+ * for a minute. */
+TEST(test_round_to_a_static_member) {
+    member_host h;
+    char first[64], second[64];
+    open_slow_pool(6, 2);
+    snprintf(first, sizeof first, "00000000003000000000031,a=2,s=%08x-w", users[0].set->crc);
+    snprintf(second, sizeof second, "00000000002000000000021,a=2,s=%08x-w", users[0].set->crc);
+    join(first, STATIC_DATA);
+    join(second, STATIC_DATA);
+    settle(&users[0]);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    assert_int_equal(users[0].memory.plan->moved_count, 1);
+    begin(&h, &users[1], member(0), "m0", false);
+    assert_true(give_party(&h, true));
+    STEP_UNTIL(h.generation == 2);
+    int32_t before = version();
+    divvy_stats then = stats_of(&h);
+    divvy_testing_run(ensemble, 1000);
+    divvy_stats now = stats_of(&h);
+    assert_int_equal(now.children - then.children, 1);
+    assert_int_equal(now.reads - then.reads, 2 + 1);
+    divvy_testing_run(ensemble, 58000);
+    assert_int_equal(version(), before);
+    STEP_UNTIL(h.generation == 3);
+    end(&h);
+    close_pool();
+}
+
+/* D37: the end of a round is an event of its own: the second in the row leaves the first one 100 ms, whatever it has
+ * tried to write before. */
+TEST(test_rank_after_round) {
+    enum { NOAUTH = -102 };
+    member_host h;
+    open_slow_pool(9, 2);
+    join(member(2), "{}");
+    settle(&users[0]);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    begin(&h, &users[1], member(1), "m1", false);
+    assert_true(give_party(&h, true));
+    STEP_UNTIL(h.generation == 2);
+    int64_t since = divvy_testing_now_ms(ensemble);
+    int32_t before = version();
+    assert_int_equal(divvy_testing_answer(ensemble, h.client, NOAUTH, 0, 0, 1000), 0);
+    WITH_LOCK(assert_true(dv_follow_request_leave(h.f, true, dv_client_now(h.client))));
+    STEP_UNTIL(h.lefts > 0);
+    assert_int_equal(divvy_testing_answer(ensemble, h.client, NOAUTH, 0, 0, 0), 0);
+    divvy_testing_run(ensemble, since + 60050 - divvy_testing_now_ms(ensemble));
+    assert_int_equal(version(), before);
+    divvy_testing_run(ensemble, 100);
+    assert_true(version() > before);
+    end(&h);
+    close_pool();
+}
