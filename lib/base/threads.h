@@ -1,7 +1,8 @@
-/* Threads: their signals, their clock, their conditions. SPDX-License-Identifier: Apache-2.0 */
+/* Threads: their signals, their clock, their mutexes and conditions. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_THREADS_H
 #define DV_THREADS_H
 
+#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -38,6 +39,13 @@ static inline bool dv_thread_start(pthread_t *out, void *(*run)(void *context), 
     return started;
 }
 
+/* Waits for the end of another thread. */
+static inline void dv_thread_join(pthread_t thread) {
+    int error = pthread_join(thread, NULL);
+    assert(error == 0);
+    (void)error;
+}
+
 static inline int64_t dv_clock_ms(clockid_t clock) {
     struct timespec t;
     clock_gettime(clock, &t);
@@ -47,6 +55,27 @@ static inline int64_t dv_clock_ms(clockid_t clock) {
 /* Returns the time by which threads wait. It stands still while the machine sleeps. */
 static inline int64_t dv_monotonic_ms(void) {
     return dv_clock_ms(CLOCK_MONOTONIC);
+}
+
+/* Makes a mutex that knows who holds it. To lock it twice, or to unlock it without holding it, is an error. */
+static inline void dv_mutex_init(pthread_mutex_t *mutex) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
+static inline void dv_mutex_lock(pthread_mutex_t *mutex) {
+    int error = pthread_mutex_lock(mutex);
+    assert(error == 0);
+    (void)error;
+}
+
+static inline void dv_mutex_unlock(pthread_mutex_t *mutex) {
+    int error = pthread_mutex_unlock(mutex);
+    assert(error == 0);
+    (void)error;
 }
 
 /* Makes a condition for dv_condition_wait(). */

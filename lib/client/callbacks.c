@@ -46,8 +46,7 @@ void dv_object_tell_done(dv_object *object, dv_callback *call) {
 
 void dv_object_told_done(dv_object *object) {
     assert(object->dones_due > 0);
-    object->dones_due--;
-    pthread_cond_broadcast(&object->client->changed);
+    object->dones_due--; /* A destroy that waits was woken when the call returned; it sees this with the lock. */
     dv_object_unref(object);
 }
 

@@ -230,9 +230,9 @@ static void stop_threads(divvy_client *client) {
     dv_client_unlock(client);
     dv_client_wake(client);
     bool on_callback_thread = client->callbacks_running && pthread_equal(client->callback_thread, pthread_self());
-    if (client->loop_running) pthread_join(client->loop_thread, NULL);
+    if (client->loop_running) dv_thread_join(client->loop_thread);
     if (on_callback_thread) pthread_detach(client->callback_thread);
-    else if (client->callbacks_running) pthread_join(client->callback_thread, NULL);
+    else if (client->callbacks_running) dv_thread_join(client->callback_thread);
     client->loop_running = client->callbacks_running = false;
 }
 

@@ -1,4 +1,5 @@
 /* The client lock. SPDX-License-Identifier: Apache-2.0 */
+#include "base/threads.h"
 #include "client/client.h"
 
 bool dv_client_in_callback(const divvy_client *client) {
@@ -6,7 +7,7 @@ bool dv_client_in_callback(const divvy_client *client) {
 }
 
 void dv_client_lock(divvy_client *client) {
-    pthread_mutex_lock(&client->lock);
+    dv_mutex_lock(&client->lock);
 }
 
 void dv_client_unlock(divvy_client *client) {
@@ -26,7 +27,7 @@ void dv_client_unlock(divvy_client *client) {
     dv_client_wake_early(client);
     bool release = client->release_after_unlock;
     client->release_after_unlock = false;
-    pthread_mutex_unlock(&client->lock);
+    dv_mutex_unlock(&client->lock);
     if (release) dv_client_unref(client);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/threads.h"
 #include "client/client.h"
 
 /* Where a backend has a clock of its own nobody waits for the descriptor. */
@@ -20,27 +21,27 @@ void dv_client_post(void *context, dv_event *event) {
     assert(event->run);
     divvy_client *client = context;
     event->next = NULL;
-    pthread_mutex_lock(&client->queue_mutex);
+    dv_mutex_lock(&client->queue_mutex);
     bool was_empty = client->events == NULL;
     if (was_empty) client->events_end = &client->events;
     *client->events_end = event;
     client->events_end = &event->next;
-    pthread_mutex_unlock(&client->queue_mutex);
+    dv_mutex_unlock(&client->queue_mutex);
     if (was_empty) dv_client_wake(client);
 }
 
 dv_event *dv_events_take(divvy_client *client) {
-    pthread_mutex_lock(&client->queue_mutex);
+    dv_mutex_lock(&client->queue_mutex);
     dv_event *event = client->events;
     if (event) client->events = event->next;
-    pthread_mutex_unlock(&client->queue_mutex);
+    dv_mutex_unlock(&client->queue_mutex);
     return event;
 }
 
 bool dv_events_any(divvy_client *client) {
-    pthread_mutex_lock(&client->queue_mutex);
+    dv_mutex_lock(&client->queue_mutex);
     bool some = client->events != NULL;
-    pthread_mutex_unlock(&client->queue_mutex);
+    dv_mutex_unlock(&client->queue_mutex);
     return some;
 }
 

@@ -44,8 +44,8 @@ int dv_client_new(divvy_client **out, const divvy_client_config *config) {
     client->watched.limit_bytes = config->watch_path_bytes;
     client->listen_from = DV_LISTEN_FROM;
     client->lookouts = DV_LOOKOUTS;
-    pthread_mutex_init(&client->lock, NULL);
-    pthread_mutex_init(&client->queue_mutex, NULL);
+    dv_mutex_init(&client->lock);
+    dv_mutex_init(&client->queue_mutex);
     dv_condition_init(&client->changed);
     dv_condition_init(&client->callback_ready);
     *out = client;
