@@ -119,7 +119,6 @@ static bool resolve_doubts(dv_lease *l, const char *const *leases, size_t count)
     if (!found || dv_fetch_start(&fetch, l->node.client, &kind, l->pool->path, doubts, found, l) != 0) return false;
     l->node.under_way++;
     l->reads++;
-    dv_lease_enter_stage(l, DV_LEASE_READING);
     return true;
 }
 

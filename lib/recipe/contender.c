@@ -154,7 +154,8 @@ static void on_list(void *context, const dv_reply *reply, int64_t now) {
     if (n->stage == DV_NODE_CREATING && reply->error == 0) note_early_list(c, reply);
     if (!is(c, LOOKING)) return;
     if (dv_outcome_unknown(reply->error)) {
-        look(c);
+        if (reply->error == DIVVY_ENOMEM) dv_client_again(n->client); /* after a moment: memory may be short for long */
+        else look(c);
         return;
     }
     const char *own = dv_path_last(dv_node_path(n));

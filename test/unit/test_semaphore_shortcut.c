@@ -52,6 +52,34 @@ TEST_IN(test_requests, set_up, tear_down) {
     assert_int_equal(after.watches, before.watches);
 }
 
+static const dv_znode_backend *real;
+static unsigned refused;
+
+static int submit_no_list(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context) {
+    if (op->kind != DV_CHILDREN) return real->submit(znode, op, watch, done, context);
+    assert_true(++refused < 10); /* It waits for a moment before it tries again. */
+    return DIVVY_ENOMEM;
+}
+
+/* Where there is no memory to list what is behind the lease, it does not count, and the acquire goes to the queue. */
+TEST_IN(test_no_memory_for_lists, set_up, tear_down) {
+    user *a = make_known(0, 2, 1);
+    dv_znode *znode = a->client->znode;
+    real = znode->backend;
+    dv_znode_backend scarce = *real;
+    scarce.submit = submit_no_list;
+    znode->backend = &scarce;
+    refused = 0;
+    unsigned before = shortcuts;
+    assert_true(ask(a, -1));
+    run(20);
+    znode->backend = real;
+    assert_int_equal(a->result, NEVER);
+    run(500);
+    assert_int_equal(a->result, 0);
+    assert_int_equal(shortcuts, before);
+}
+
 /* It is acquired again while the delete of the lease before is under way: the shortcut comes behind it. */
 TEST_IN(test_at_once_after_a_release, set_up, tear_down) {
     user *a = make_known(0, 1, 1);
