@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 enum { TESTS_MAX = 256 };
@@ -26,6 +27,7 @@ void dv_test_group(CMFixtureFunction set_up, CMFixtureFunction tear_down) {
 }
 
 int dv_test_run(void) {
+    mallopt(M_PERTURB, 0xa5); /* New memory is not zero by chance. */
     for (size_t i = 0; i < test_count; i++) {
         if (tests[i].setup_func || tests[i].teardown_func) continue;
         tests[i].setup_func = each_set_up;

@@ -176,6 +176,8 @@ static inline dv_roll written(void) {
 static inline int set_up(void **state) {
     (void)state;
     fake = dv_fake_open(NULL);
+    assert_int_equal(dv_fake_client(fake)->listen_from, 300); /* W18 */
+    assert_int_equal(dv_fake_client(fake)->lookouts, 3);
     dv_fake_client(fake)->listen_from = 4;
     dv_fake_client(fake)->lookouts = 1;
     dv_fake_session(fake, DIVVY_CONNECTED);

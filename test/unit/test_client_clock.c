@@ -53,6 +53,29 @@ TEST(test_deadline) {
     }
 }
 
+static void count_warning(divvy_client *c, int code, const char *message, void *user) {
+    (void)c;
+    assert_int_equal(code, DIVVY_WARN_SESSION);
+    assert_non_null(strstr(message, "less than 5 ticks"));
+    ++*(int *)user;
+}
+
+/* A timeout of less than five ticks is warned of. */
+TEST(test_few_ticks) {
+    for (int missing_ms = 0; missing_ms <= 1; missing_ms++) {
+        divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+        int warnings = 0;
+        config.ensemble_tick_ms = 1000;
+        config.session_timeout_ms = 5000 - missing_ms;
+        config.on_warning = count_warning;
+        config.user = &warnings;
+        dv_fake *other = dv_fake_open(&config);
+        dv_fake_session(other, DIVVY_CONNECTED);
+        assert_int_equal(warnings, missing_ms);
+        dv_fake_close(other);
+    }
+}
+
 /* An idle session beats, and what is left then is never less than the rules say. */
 TEST(test_heartbeats) {
     dv_fake_session(fake, DIVVY_CONNECTED);

@@ -400,7 +400,7 @@ static bool asks_for_load(void) {
 
 static void on_beaten(divvy_registry *registry, int result, const cJSON *stored, void *user) {
     (void)registry, (void)result, (void)stored, (void)user;
-    tell("%s ", "done");
+    tell("done:%s ", divvy_session_state_name(divvy_client_state(client)));
 }
 
 /* The end of each heartbeat is told, and nobody is asked for a load that would not be stored. */
@@ -417,7 +417,7 @@ TEST_IN(test_announced, set_up, tear_down) {
     assert_true(DV_WAIT(asks_for_load(), WAIT_MS));
     assert_int_equal(divvy_registry_heartbeat_async(registry, status, -1, on_beaten, NULL), 0);
     close_client();
-    assert_string_equal(told, "done ");
+    assert_string_equal(told, "done:CLOSED ");
     cJSON_Delete(status);
     divvy_registry_close(registry);
 }

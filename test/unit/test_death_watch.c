@@ -233,12 +233,14 @@ TEST_IN(test_scarce_memory, set_up, NULL) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (bool failed = true; failed;) {
         static long after;
+        assert_int_equal(divvy_client_open(NULL, &config), DIVVY_EINVAL); /* "out is NULL" */
         scarce_after = after++;
         int error = divvy_client_open(&client, &config);
         failed = scarce_after < 0;
         scarce_after = -1;
         refused += error != 0;
         if (error) assert_int_equal(error, DIVVY_ENOMEM);
+        if (error) assert_null(strstr(divvy_client_error(NULL), "out is NULL"));
         else divvy_client_close(client);
         assert_true(DV_WAIT(waitpid(-1, &status, WNOHANG) < 0 && errno == ECHILD, PATIENCE_MS));
         assert_int_equal(descriptors(), before);

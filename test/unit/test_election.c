@@ -141,7 +141,7 @@ TEST(test_no_request) {
     close_all();
 }
 
-/* Nobody can be asked where nobody leads, and not by two calls at a time; a timeout bounds the call. */
+/* Nobody can be asked where nobody leads; a timeout bounds the call. */
 TEST(test_nobody_to_ask) {
     open_clients(1);
     member *o = watch(0);
@@ -152,6 +152,30 @@ TEST(test_nobody_to_ask) {
     member *late = watch(0);
     assert_int_equal(ask(late, 500), DIVVY_ETIMEDOUT);
     divvy_testing_link_client(ensemble, o->client, DIVVY_TESTING_LINK_UP);
+    close_all();
+}
+
+static void ask_in_callback(divvy_lock *lock, int result, void *user) {
+    const member *m = user;
+    assert_int_equal(result, 0);
+    assert_int_equal(divvy_election_ask_step_down(m->election, 1000), DIVVY_EINPROGRESS);
+    assert_int_equal(divvy_lock_release(lock), 0);
+}
+
+/* While a call asks, another one of the same election is refused at once. */
+TEST(test_one_call_asks) {
+    divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
+    divvy_lock *lock;
+    open_clients(2);
+    join(0, &(config_of){.data = "a"});
+    member *o = watch(1);
+    run(1000);
+    config.path = "/lock";
+    assert_int_equal(divvy_lock_create(&lock, o->client, &config), 0);
+    assert_int_equal(divvy_lock_acquire_async(lock, -1, ask_in_callback, o), 0);
+    assert_int_equal(ask(o, 2000), DIVVY_ETIMEDOUT);
+    assert_int_equal(divvy_lock_token(lock), 0); /* It was called. */
+    divvy_lock_destroy(lock);
     close_all();
 }
 

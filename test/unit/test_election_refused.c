@@ -12,7 +12,7 @@ enum { NOAUTH = -102, CLIENTS = 3 };
 static divvy_testing_ensemble *ensemble;
 static divvy_client *clients[CLIENTS];
 static divvy_election *elections[CLIENTS];
-static int asked[CLIENTS], unasked, unheard;
+static int asked[CLIENTS], unasked, unheard, unread;
 
 static void on_step_down(divvy_election *election, const char *who, size_t who_bytes, void *user) {
     (void)election, (void)who, (void)who_bytes;
@@ -27,11 +27,12 @@ static void on_log(int level, const char *message, void *user) {
     (void)user;
     if (level == DIVVY_LOG_WARN && strstr(message, "cannot be asked to step down")) unasked++;
     if (level == DIVVY_LOG_WARN && strstr(message, "are not heard")) unheard++;
+    if (level == DIVVY_LOG_WARN && strstr(message, "who leads at /election cannot be read")) unread++;
 }
 
 static int set_up(void **state) {
     (void)state;
-    unasked = unheard = 0;
+    unasked = unheard = unread = 0;
     memset(clients, 0, sizeof clients);
     memset(elections, 0, sizeof elections);
     memset(asked, 0, sizeof asked);
@@ -90,6 +91,21 @@ TEST_IN(test_may_not_ask, set_up, tear_down) {
     divvy_testing_run(ensemble, 5000);
     assert_int_equal(asked[0], 0);
     assert_true(divvy_election_leads(elections[0]));
+}
+
+/* Credentials make an election private where the config says nothing else. Who may not read it says so once, however
+ * often it looks. */
+TEST_IN(test_may_not_read, set_up, tear_down) {
+    divvy_leader *leader = NULL;
+    open_client(0, "anna:secret", DIVVY_ACL_AUTO);
+    open_client(1, NULL, DIVVY_ACL_AUTO);
+    assert_int_equal(divvy_election_stand(make(0, 0)), 0);
+    divvy_testing_run(ensemble, 1000);
+    assert_true(divvy_election_leads(elections[0]));
+    make(1, 0);
+    divvy_testing_run(ensemble, 200000);
+    assert_int_equal(unread, 1);
+    assert_int_equal(divvy_election_leader(elections[1], &leader, 10000), DIVVY_EACCES);
 }
 
 /* Runs a leader and one that is preferred, to one of whom the answer to one request is a refusal. */

@@ -29,6 +29,7 @@ TEST(test_session) {
     expect("divvy_operations_total{kind=\"check\"}", (double)s.checks);
     assert_true(s.checks > 5 && s.round_trips > 5);
     expect("divvy_round_trip_seconds_count", (double)s.round_trips);
+    expect("divvy_round_trip_seconds_bucket{le=\"0.00025\"}", 0);
     expect("divvy_round_trip_seconds_bucket{le=\"+Inf\"}", (double)s.round_trips);
     expect("divvy_round_trip_seconds_sum", (double)s.round_trip_total_us / 1e6);
     expect("divvy_sent_bytes_total", (double)s.bytes_sent);

@@ -166,6 +166,19 @@ TEST(test_about_to_learn) {
     assert_string_equal(told.names, "");
 }
 
+/* An owner that learns of one change and defers no longer has the next change, which is known, looked at at once. */
+TEST(test_learned_while_not_deferring) {
+    random_value = AUDIT_SPREAD_MS;
+    begin_deferring();
+    look_comes_in(LEAST_AUDIT_MS + AUDIT_SPREAD_MS);
+    answer_stat(12, 3);
+    defer_ms = -1;
+    dv_client_lock(dv_fake_client(fake));
+    dv_patient_watch_learn(watch, calloc(1, sizeof(char *)), 0, 11, dv_fake_now(fake));
+    dv_client_unlock(dv_fake_client(fake));
+    assert_true(asks_stat());
+}
+
 /* An owner may stop the watch as it learns, though a later change is known: it hears nothing of that. */
 TEST(test_stop_when_learned) {
     random_value = AUDIT_SPREAD_MS;

@@ -235,6 +235,24 @@ TEST(test_vouched) {
     assert_int_equal(told.lists, 3); /* what was vouched for in vain, and what stood still */
 }
 
+/* W20: what was vouched for and then told is not listed again: the next read is an audit, which counts. */
+TEST(test_vouched_and_told) {
+    settle_first(BOUNDARY_MS, BOUNDARY_MS);
+    char **names = calloc(1, sizeof *names);
+    int64_t now = dv_fake_now(fake);
+    party.letters[0] = '\0';
+    party.pzxid = 11;
+    dv_client_lock(dv_fake_client(fake));
+    dv_patient_watch_note(watch, &(dv_stat){.pzxid = 11}, now);
+    dv_patient_watch_vouch(watch, 11, now + INTERVAL_MS);
+    dv_patient_watch_learn(watch, names, 0, 11, now);
+    dv_client_unlock(dv_fake_client(fake));
+    assert_int_equal(told.settled, 2);
+    go_on(AUDIT_MS);
+    assert_int_equal(told.lists, 0);
+    assert_int_equal(told.stats, 1);
+}
+
 /* Changes that no watch tells, as none is set, are found one interval later, and start the boundary again. */
 TEST(test_changes_while_settling) {
     settle_first(BOUNDARY_MS, BOUNDARY_MS);
@@ -297,6 +315,17 @@ TEST(test_departures) {
     go_on(2000);
     assert_int_equal(told.settled, 2);
     assert_int_equal(told.settled_at, at + 400);
+    assert_int_equal(told.lists, 1);
+}
+
+/* Where none have settled yet even an empty list waits for the join boundary, and nothing is listed before. */
+TEST(test_first_is_a_join) {
+    begin_with(BOUNDARY_MS, 0);
+    party.letters[0] = '\0';
+    go_on(BOUNDARY_MS - 1);
+    assert_int_equal(told.lists, 0);
+    go_on(1);
+    assert_int_equal(told.settled_at, BOUNDARY_MS);
     assert_int_equal(told.lists, 1);
 }
 

@@ -221,6 +221,19 @@ TEST(test_beside_kazoo) {
     assert_string_equal(pool_data(), "2");
 }
 
+/* E6: a kazoo contender that came after us is seen once there is room, though it holds nothing. */
+TEST(test_kazoo_behind) {
+    user *a = make(0, 2), *two = make_with(1, 2, 2, DIVVY_LIMIT_ERROR);
+    hold(a);
+    assert_true(ask(two, -1));
+    run(500);
+    put(QUEUE "/" KAZOO_GUID "__lock__", "b'kazoo-1'", DV_EPHEMERAL | DV_SEQUENTIAL);
+    let_go(a);
+    run(500);
+    assert_int_equal(two->result, DIVVY_ESTATE);
+    assert_non_null(strstr(two->reason, "kazoo contender"));
+}
+
 /* --- who is there ----------------------------------------------------------------------------------------------- */
 
 /* Holders and contenders are listed with what is known of them, kazoo's by their identifiers; what cannot be understood

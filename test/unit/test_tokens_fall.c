@@ -1,5 +1,7 @@
 /* Clients of an ensemble whose data are wiped: docs/protocol.md, C9. SPDX-License-Identifier: Apache-2.0 */
+#include "lib/fake_znode.h"
 #include "plan_pool.h"
+#include "recipe/membership.h"
 #include "testing/ensemble.h"
 
 enum { ITEMS = 1000, MEMBERS = 3, LOST_MS = 60000, TRANSACTIONS = 3000 };
@@ -140,4 +142,53 @@ TEST(test_recipes) {
         divvy_client_close(client);
         divvy_testing_ensemble_destroy(ensemble);
     }
+}
+
+static void on_joined(void *owner, int64_t now) {
+    (void)now;
+    ++*(int *)owner;
+}
+
+static void on_failed(void *owner, int error, const char *path, int64_t now) {
+    (void)owner, (void)path, (void)now;
+    fail_msg("%s", divvy_errname(error));
+}
+
+static void on_gone(void *owner, int64_t now) {
+    (void)owner, (void)now;
+}
+
+/* Joins, and is told that its node has this czxid. */
+static void join_by(dv_fake *fake, int64_t czxid) {
+    static const dv_membership_events events = {.joined = on_joined, .failed = on_failed, .gone = on_gone};
+    dv_membership *membership;
+    int joined = 0;
+    dv_client_lock(dv_fake_client(fake));
+    assert_int_equal(dv_membership_join(&membership, dv_fake_client(fake), "/p", "", "", &events, &joined), 0);
+    dv_client_unlock(dv_fake_client(fake));
+    dv_fake_run(fake);
+    const dv_stat stat = {.czxid = czxid};
+    while (dv_fake_oldest(fake)) dv_fake_answer(fake, &(dv_reply){.path = "/p/x", .data = "", .stat = &stat});
+    assert_int_equal(joined, 1);
+    dv_client_lock(dv_fake_client(fake));
+    dv_membership_leave(membership);
+    dv_client_unlock(dv_fake_client(fake));
+    dv_fake_run(fake);
+    while (dv_fake_oldest(fake)) dv_fake_answer(fake, &(dv_reply){.error = 0});
+}
+
+/* A node of a transaction that was seen before is a fall, and one of the next transaction is none. */
+TEST(test_same_number) {
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    told t = {.warnings = 0};
+    config.on_warning = on_told;
+    config.user = &t;
+    dv_fake *fake = dv_fake_open(&config);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    join_by(fake, 7);
+    join_by(fake, 8);
+    assert_int_equal(t.warnings, 0);
+    join_by(fake, 8);
+    assert_int_equal(t.warnings, 1);
+    dv_fake_close(fake);
 }
