@@ -66,6 +66,5 @@ void dv_follow_stop_absences(dv_follower *f) {
 }
 
 void dv_follow_free_absences(dv_follower *f) {
-    dv_follow_stop_absences(f);
     free_list(&f->absences);
 }

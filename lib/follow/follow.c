@@ -40,9 +40,7 @@ dv_follower *dv_follow_new(const dv_follow_config *config, const dv_follow_event
 
 void dv_follow_free(dv_follower *f) {
     if (!f) return;
-    assert(dv_follow_at_rest(f));
-    dv_follow_write_no_more(f);
-    dv_follow_stop_round(f);
+    assert(f->is_stopped && dv_follow_at_rest(f));
     dv_follow_free_absences(f);
     dv_follow_free_requests(f);
     dv_follow_free_loads(f);

@@ -291,8 +291,7 @@ void dv_follow_stop_loads(dv_follower *f) {
 
 void dv_follow_free_loads(dv_follower *f) {
     dv_follow_loads *l = &f->loads;
-    assert(!l->reading);
-    dv_follow_stop_loads(f);
+    assert(!l->reading && !l->event);
     dv_loads_unref(l->last);
     dv_plan_set_unref(l->set);
     free(l->directory);

@@ -50,8 +50,8 @@ static void conclude(dv_follower *f, int64_t pzxid, const dv_follow_changes *cha
     if (!f->share.agrees) dv_follow_apply(f, false, now);
 }
 
+/* It comes only where no node of the plan is missing, and is forgotten when the reader tells that one is. */
 static bool verdict_stands(const dv_follower *f) {
-    if (f->memory.lacks_nodes) return false;
     return f->verdict.stands && f->verdict.pzxid == f->party.pzxid && f->verdict.mzxid == f->memory.mzxid;
 }
 

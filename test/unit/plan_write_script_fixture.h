@@ -23,7 +23,8 @@ static dv_plan_sizes sizes = {DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
 static dv_plan_writer *attempt;
 static struct { int outcome, error, done, gone; } told;
 static int64_t zxid;
-static int32_t children = 1; /* of the root, as a set of it tells */
+static int32_t children = 1;      /* of the root, as a set of it tells */
+static bool has_root, has_orphan; /* D28: it is made, or being made; something was to be made below none */
 
 /* ---- memory runs out in the library, never in the backend, which can only refuse to send ---- */
 
@@ -47,6 +48,7 @@ static inline void library_rests(void) {
 static inline int submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context) {
     if (scarce_now()) return DIVVY_ENOMEM;
     library_rests();
+    has_orphan |= op->kind == DV_CREATE && !has_root;
     int error = fakes_backend->submit(znode, op, watch, done, context);
     library_runs();
     return error;
@@ -55,6 +57,7 @@ static inline int submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_r
 static inline int multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
     if (scarce_now()) return DIVVY_ENOMEM;
     library_rests();
+    has_root |= ops[0].kind == DV_CREATE && strcmp(ops[0].path, ROOT) == 0;
     int error = fakes_backend->multi(znode, ops, count, done, context);
     library_runs();
     return error;
@@ -92,6 +95,7 @@ static inline void on_gone(void *owner, int64_t now) {
 static inline dv_plan_writer *start(void) {
     static const dv_plan_writer_events heard = {on_done, on_gone};
     const dv_plan_writer_config config = {ROOT, PARTY, &memory, roster, &events, false, &sizes, {0}};
+    has_root = memory.mzxid > 0;
     told.outcome = NOT_DONE;
     told.error = told.done = told.gone = 0;
     dv_client_lock(client);
@@ -200,13 +204,14 @@ static inline int tear_down(void **state) {
     (void)state;
     make_plentiful();
     serve_all();
-    bool clean = attempt == NULL && client->listeners == NULL && !dv_fake_has_timers(fake);
+    bool clean = attempt == NULL && !has_orphan && client->listeners == NULL && !dv_fake_has_timers(fake);
     dv_roster_free(roster);
     dv_fake_close(fake);
     dv_plan_memory_clear(&memory);
     dv_plan_set_unref(set);
     sizes = (dv_plan_sizes){DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
     children = 1;
+    has_orphan = false;
     return clean ? 0 : -1;
 }
 

@@ -40,6 +40,24 @@ TEST(test_pin_waits) {
     world_end(&w);
 }
 
+/* Each of many members is dealt to by its own tags among many. */
+TEST(test_many_tags) {
+    char tags[NODES_MAX][16], item[ITEM_BYTES];
+    world_begin(&w, NODES_MAX);
+    for (size_t n = 0; n < NODES_MAX; n++) {
+        snprintf(tags[n], sizeof tags[n], "tag%zu", n);
+        join_dynamic(&w);
+        w.live[n].says.tags = tags[n];
+    }
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    for (size_t n = 0; n < NODES_MAX; n++) {
+        snprintf(item, sizeof item, "i%06zu", n + 1);
+        assert_int_equal(ask_for(DV_WISH_NEED, item, tags[n], false), DV_PLAN_NEXT);
+    }
+    for (size_t i = 0; i < NODES_MAX; i++) assert_string_equal(owner_of(i), w.live[i].node);
+    world_end(&w);
+}
+
 /* A move is a pin that ends with its member; with it the item's pin ends, and the other way round. */
 TEST(test_move) {
     pool(3, 6);
