@@ -43,7 +43,6 @@ static need what_to_do(dv_follower *f, const dv_follow_changes *changes, int64_t
 static void conclude(dv_follower *f, int64_t pzxid, const dv_follow_changes *changes, int64_t now) {
     assert(f->memory.standing != DV_PLAN_UNREAD);
     f->verdict = (dv_follow_verdict){.stands = true, .pzxid = pzxid, .mzxid = f->memory.mzxid};
-    dv_follow_write_no_more(f);
     dv_follow_forget_failures(f);
     dv_follow_used_loads(f, changes);
     dv_follow_fulfil(f, changes, now);

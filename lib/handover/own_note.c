@@ -179,13 +179,13 @@ static void take_failure(note_write *w, int error, int of_note, bool lasts) {
     dv_own_note *o = w->of;
     bool is_first = w == o->writes;
     /* B12: refused for now, and not applied by an earlier attempt; the owner goes on without it (T5). */
-    bool refused = error == DIVVY_EQUOTA && !w->unsure && is_first;
+    bool refused = error == DIVVY_EQUOTA && !w->unsure;
     bool lost = dv_outcome_unknown(error) && !refused;
     if (w->fallen || dv_session_over(error)) {
         end(w, error);
     } else if (lasts && (lost || !is_first)) {
         w->again = true; /* If another write stands before it, any refusal may be for the version. */
-        w->unsure |= lost && error != DIVVY_EQUOTA;
+        w->unsure |= lost;
     } else {
         end(w, lost || !is_first ? error : judge(o, w, error, of_note));
     }

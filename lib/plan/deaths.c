@@ -16,6 +16,7 @@ enum { BEFORE_MS = 5000, AFTER_MS = 60000 };
 static void take_death(dv_plan_json *j, dv_plan_death *death) {
     static const char *const names[] = {"name", "session", "at_ms", "seen_ms"};
     dv_plan_json_fields fields = {.names = names, .count = sizeof names / sizeof names[0]};
+    *death = (dv_plan_death){.at_ms = 0};
     for (int field; (field = dv_plan_json_field(j, &fields)) >= 0;) {
         char *name = field == 0 ? dv_plan_json_string(j, 0, DV_PLAN_NAME_BYTES_MAX) : NULL;
         if (name != NULL) strcpy(death->name, name);
@@ -36,13 +37,8 @@ int dv_plan_deaths_parse(dv_plan_deaths *out, const char *text, size_t bytes, in
     if (bytes > DV_PLAN_DEATHS_BYTES_MAX) dv_plan_json_fail(&j, "is too long");
     while (dv_plan_json_field(&j, &fields) == 0) {
         for (bool begun = false; dv_plan_json_element(&j, &begun);) {
-            if (out->count == DV_PLAN_DEATHS_MAX) {
-                dv_plan_json_fail(&j, "has too many deaths");
-                break;
-            }
-            dv_plan_death *death = &out->deaths[out->count++];
-            *death = (dv_plan_death){.at_ms = 0};
-            take_death(&j, death);
+            if (out->count < DV_PLAN_DEATHS_MAX) take_death(&j, &out->deaths[out->count++]);
+            else dv_plan_json_fail(&j, "has too many deaths");
         }
     }
     if (!dv_plan_json_end(&j)) out->count = 0;

@@ -272,7 +272,6 @@ dv_roll_watch *dv_roll_watch_start(divvy_client *client, const char *path, const
 void dv_roll_watch_stop(dv_roll_watch *w) {
     w->is_stopped = true;
     dv_roll_pen_stop(&w->pen);
-    dv_znode_unwatch(w->client->znode, &w->watch);
     if (w->patient) dv_patient_watch_stop(w->patient);
 }
 

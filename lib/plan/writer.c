@@ -365,9 +365,9 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
     answered(a, error, now);
 }
 
-/* D28: whether the plan is one chunk and the root, which are made together. */
+/* D28: whether the plan is one chunk and the root, which are made together: the root is there by now. */
 static bool is_at_once(const dv_plan_writer *a) {
-    return a->draft.chunk_count == 1 && a->found.is_there;
+    return a->draft.chunk_count == 1;
 }
 
 /* Adds the chunk that is made with the root. Returns its path, NULL: an allocation failed. */

@@ -16,6 +16,7 @@ enum { NOT_DONE = -1, PZXID = 50 };
 static dv_fake *fake;
 static divvy_client *client;
 static dv_roster *roster;
+static const char *root = ROOT;
 static dv_plan_memory memory;
 static dv_plan_set *set;
 static dv_plan_events events;
@@ -57,7 +58,7 @@ static inline int submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_r
 static inline int multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
     if (scarce_now()) return DIVVY_ENOMEM;
     library_rests();
-    has_root |= ops[0].kind == DV_CREATE && strcmp(ops[0].path, ROOT) == 0;
+    has_root |= ops[0].kind == DV_CREATE && strcmp(ops[0].path, root) == 0;
     int error = fakes_backend->multi(znode, ops, count, done, context);
     library_runs();
     return error;
@@ -94,7 +95,7 @@ static inline void on_gone(void *owner, int64_t now) {
 
 static inline dv_plan_writer *start(void) {
     static const dv_plan_writer_events heard = {on_done, on_gone};
-    const dv_plan_writer_config config = {ROOT, PARTY, &memory, roster, &events, false, &sizes, {0}};
+    const dv_plan_writer_config config = {root, PARTY, &memory, roster, &events, false, &sizes, {0}};
     has_root = memory.mzxid > 0;
     told.outcome = NOT_DONE;
     told.error = told.done = told.gone = 0;
@@ -157,7 +158,7 @@ static inline void answer_reading(void) {
 static inline void serve_all(void) {
     for (const dv_fake_request *q; (q = dv_fake_oldest(fake)) != NULL;) {
         if (q->is_multi) answer_multi(0);
-        else if (strcmp(q->ops->path, ROOT) == 0 && q->ops->kind == DV_GET) answer_root();
+        else if (strcmp(q->ops->path, root) == 0 && q->ops->kind == DV_GET) answer_root();
         else answer(0);
     }
 }
@@ -211,6 +212,7 @@ static inline int tear_down(void **state) {
     dv_plan_set_unref(set);
     sizes = (dv_plan_sizes){DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
     children = 1;
+    root = ROOT;
     has_orphan = false;
     return clean ? 0 : -1;
 }

@@ -1,6 +1,7 @@
 /* Tests of the writer: refusals, broken connections, failed allocations, and garbage. SPDX-License-Identifier:
  * Apache-2.0 */
 #include "plan_write_script_fixture.h"
+#include "znode/request.h"
 
 static void make_scarce(long after) {
     scarce = true;
@@ -186,6 +187,45 @@ TEST(test_garbage) {
     answer_multi(0);
     dv_plan_writer_stop(attempt);
     answer_list();
+    expect_end(DV_PLAN_WRITTEN, 0);
+}
+
+/* However long its paths are, a multi of what it deletes stays within what servers take, and all is deleted. */
+TEST(test_long_garbage) {
+    enum { CHUNKS = 300, PATH_BYTES = 1000 };
+    char path[PATH_BYTES + 1], texts[CHUNKS][16];
+    const char *names[CHUNKS];
+    memset(path, 'x', PATH_BYTES);
+    path[0] = '/';
+    path[PATH_BYTES] = '\0';
+    root = path;
+    for (size_t n = 0; n < CHUNKS; n++) {
+        snprintf(texts[n], sizeof texts[n], "0-a-%zu", n);
+        names[n] = texts[n];
+    }
+    have_plan();
+    events.weight.weight = 100;
+    begin();
+    for (int reading = 0; reading < 3; reading++) {
+        if (dv_fake_oldest(fake)->is_multi) answer_multi(0);
+        else if (dv_fake_oldest(fake)->ops->kind == DV_GET) answer_root();
+        else answer(0);
+    }
+    children = CHUNKS + 1;
+    answer_multi(0);
+    assert_int_equal(dv_fake_oldest(fake)->ops->kind, DV_CHILDREN);
+    dv_fake_answer(fake, &(dv_reply){.children = names, .child_count = CHUNKS, .stat = &(dv_stat){0}});
+    library_rests();
+    size_t multis = 0, deleted = 0;
+    for (const dv_fake_request *q; (q = dv_fake_oldest(fake)) != NULL; multis++) {
+        size_t bytes = 0;
+        for (size_t n = 0; n < q->count; n++) bytes += dv_op_bytes(&q->ops[n]);
+        assert_true(bytes <= DV_MULTI_BYTES_MAX);
+        deleted += q->count - 2;
+        answer_multi(0);
+    }
+    assert_int_equal(deleted, CHUNKS);
+    assert_int_equal(multis, 2);
     expect_end(DV_PLAN_WRITTEN, 0);
 }
 
