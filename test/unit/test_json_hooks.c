@@ -16,8 +16,10 @@ typedef struct {
 #define MARK UINT64_C(0x686f73742773206f)
 
 static size_t made, live;
+static size_t tried, fails_at; /* the number of the allocation that fails, from 1 on; 0: none does */
 
 static void *host_malloc(size_t bytes) {
+    if (++tried == fails_at) return NULL;
     header *block = malloc(sizeof *block + bytes);
     if (!block) return NULL;
     *block = (header){.mark = MARK, .bytes = bytes};
@@ -37,7 +39,7 @@ static void host_free(void *memory) {
 
 static int set_hooks(void **state) {
     (void)state;
-    made = live = 0;
+    made = live = tried = fails_at = 0;
     cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = host_malloc, .free_fn = host_free});
     return 0;
 }
@@ -134,6 +136,21 @@ TEST(test_texts) {
     free(member);
     free(record);
     assert_balanced();
+}
+
+/* Whatever allocation of cJSON fails, what a member says of itself is not printed, and all is given back. */
+TEST(test_host_runs_short) {
+    dv_member_facts facts = {.weight = 7, .zone = "z", .tags = "gpu,ssd"};
+    char *text = NULL;
+    for (size_t n = 1; !text; n++) {
+        tried = 0;
+        fails_at = n;
+        text = dv_member_data_print("me", &facts);
+        assert_true(!text || tried < n);
+        assert_int_equal(live, 0);
+    }
+    assert_true(tried > 10);
+    free(text);
 }
 
 TEST_EACH(set_hooks, reset_hooks);

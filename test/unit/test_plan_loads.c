@@ -288,6 +288,18 @@ TEST(test_hostile) {
     }
 }
 
+/* A list of classes that is too short ends the parsing. Sanitizers would see a read beyond the text. */
+TEST(test_too_few_classes) {
+    static const char text[] = "{\"unit\":\"jobs\",\"moved\":[],\"classes\":\"00\"}";
+    size_t bytes = strlen(text);
+    dv_loads *read;
+    char *exact = malloc(bytes);
+    assert_non_null(exact);
+    memcpy(exact, text, bytes);
+    assert_int_equal(dv_loads_parse(&read, bytes / 2, exact, bytes, NULL), DIVVY_EPROTO);
+    free(exact);
+}
+
 static int parse_moved(const char *from, int64_t permille, int item) {
     char text[2048];
     dv_loads *read;
