@@ -1,6 +1,9 @@
 /* Tests of what a client keeps beside its clock: budgets, timers, listeners, chroot, identifiers.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <poll.h>
+
 #include "client_clock_fixture.h"
+#include "recipe/request.h"
 
 /* --- budgets: B6 ------------------------------------------------------------------------------------------------ */
 
@@ -23,6 +26,7 @@ TEST(test_budgets) {
     dv_client_lock(client);
     dv_release_watch(client, 50);
     dv_release_ephemeral(client, 20);
+    assert_true(client->something_changed); /* A closing client, which waits for the last one, looks again. */
     dv_client_unlock(client);
     assert_string_equal(heard, "R");
     dv_client_lock(client);
@@ -65,6 +69,65 @@ TEST(test_no_sleep_at_the_end) {
     assert_int_equal(dv_loop_run_due(client), 0);
     dv_loop_sleep(client, -1);
     client->life = DV_CLIENT_OPEN; /* for tear_down() */
+}
+
+static void do_nothing(dv_callback *callback) {
+    (void)callback;
+}
+
+static dv_callback idle[300]; /* more than the loop calls in one run */
+
+static void queue_callbacks(size_t count) {
+    dv_client_lock(client);
+    for (size_t i = 0; i < count; i++) {
+        idle[i] = (dv_callback){.call = do_nothing, .release = do_nothing};
+        dv_callback_queue(client, &idle[i]);
+    }
+    dv_client_unlock(client);
+}
+
+static bool is_woken(void) {
+    struct pollfd descriptor = {.fd = client->wake_fd, .events = POLLIN};
+    bool woken = poll(&descriptor, 1, 0) == 1;
+    dv_client_clear_wake(client);
+    return woken;
+}
+
+/* In manual mode a callback that is due wakes the one who waits for the descriptor, but not a loop that runs already.
+ * What that leaves for its next run wakes it, too. */
+TEST(test_callbacks_wake) {
+    const dv_znode_backend *fake_backend = client->znode->backend;
+    dv_znode_backend backend = *fake_backend;
+    backend.sleep = NULL; /* The descriptor is waited for. */
+    client->znode->backend = &backend;
+    dv_client_clear_wake(client);
+    queue_callbacks(1);
+    bool woken = is_woken();
+    client->processing = client->in_process = true;
+    dv_loop_run_due(client);
+    queue_callbacks(1);
+    bool woken_inside = is_woken();
+    dv_loop_run_due(client);
+    queue_callbacks(sizeof idle / sizeof *idle);
+    dv_loop_run_due(client);
+    bool left = client->callbacks, woken_for_rest = is_woken();
+    dv_loop_run_due(client);
+    bool woken_for_none = is_woken();
+    client->processing = client->in_process = false;
+    client->znode->backend = fake_backend;
+    assert_true(woken && left && woken_for_rest);
+    assert_false(woken_inside || woken_for_none || client->callbacks);
+}
+
+/* A waiting call has what is left until its deadline, and then nothing. */
+TEST(test_deadline) {
+    dv_deadline deadline = dv_deadline_in(client, 2);
+    for (int64_t left_ms = 2; left_ms >= 0; left_ms--) {
+        assert_int_equal(dv_deadline_left_ms(client, deadline), left_ms);
+        dv_fake_advance(fake, 1);
+    }
+    assert_int_equal(dv_deadline_left_ms(client, deadline), 0);
+    assert_int_equal(dv_deadline_left_ms(client, dv_deadline_in(client, -1)), -1);
 }
 
 /* --- timers and listeners --------------------------------------------------------------------------------------- */

@@ -93,6 +93,9 @@ TEST_IN(test_credentials, set_up, tear_down) {
     REFUSED(DIVVY_EINVAL, "acl is 4", c.acl = DIVVY_ACL_READABLE + 1);
     REFUSED(DIVVY_EINVAL, "for those who authenticate", c.acl = DIVVY_ACL_CREATOR);
     REFUSED(DIVVY_EINVAL, "for those who authenticate", c.acl = DIVVY_ACL_READABLE);
+    TAKEN(c.sasl_user = "anna", c.acl = DIVVY_ACL_CREATOR);
+    TAKEN(c.sasl_mechanism = "GSSAPI", c.acl = DIVVY_ACL_CREATOR);
+    TAKEN(c.tls_certificate_file = "/anna.pem", c.acl = DIVVY_ACL_CREATOR);
     longest[4096] = '\0';
     TAKEN(c.auth_scheme = "digest", c.auth = longest);
     for (int acl = DIVVY_ACL_AUTO; acl <= DIVVY_ACL_READABLE; acl++)

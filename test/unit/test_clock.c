@@ -216,6 +216,15 @@ TEST(test_least_timeout) {
     assert_int_equal(dv_clock_alive_until(&clock_), 500 + TIMEOUT_MS / 2 - TIMEOUT_MS / 200 - 20);
 }
 
+/* Of a full list every second answer stays, the newest one among them. */
+TEST(test_thinned_out) {
+    reset();
+    connect_at(0);
+    for (int64_t i = 1; i <= DV_CLOCK_UNPROVEN_MAX + 1; i++) answer(false, 0, 100 * i, 1, 100 * i);
+    assert_int_equal(clock_.unproven_count, DV_CLOCK_UNPROVEN_MAX / 2 + 1);
+    for (int64_t i = 0; i < DV_CLOCK_UNPROVEN_MAX / 2; i++) assert_int_equal(clock_.unproven[i].sent_at, 200 * (i + 1));
+}
+
 /* The clock's memory is bounded, and what it leaves out makes it say less, never more. The test holds it against
  * all requests, for random traffic. */
 TEST(test_bounded) {

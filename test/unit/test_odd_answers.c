@@ -98,4 +98,34 @@ TEST(test_told_once) {
     assert_string_equal(dv_fake_pending(fake), "get /zookeeper/quota/a/lm/zookeeper_limits");
 }
 
+/* While it is looked for whose quota is used up, any below or above the refused path may be; then those below it. */
+TEST(test_whose_quota) {
+    const divvy_client *client = dv_fake_client(fake);
+    refuse("/a");
+    answer_limits("1", 1);
+    assert_true(dv_client_quota_refuses(client, "/a/l", 0));
+    refuse("/b/c");
+    assert_true(dv_client_quota_refuses(client, "/b", 0));
+    assert_true(dv_client_quota_refuses(client, "/b/c/d", 0));
+    assert_false(dv_client_quota_refuses(client, "/a", 0));
+    answer_limits("1", 1);
+    assert_false(dv_client_quota_refuses(client, "/b", 0));
+    assert_true(dv_client_quota_refuses(client, "/b/c/d", 0));
+}
+
+/* What is put off is sent at the earliest time that was asked for. */
+TEST(test_earliest) {
+    divvy_client *client = dv_fake_client(fake);
+    const dv_again *again = &client->znode->again;
+    int64_t now = dv_fake_now(fake);
+    dv_client_lock(client);
+    again->wake(again->context, now + 2000);
+    again->wake(again->context, now + 500);
+    again->wake(again->context, now + 1000);
+    assert_int_equal(client->odd.timer.at, now + 500);
+    dv_client_unlock(client);
+    dv_fake_advance(fake, 500);
+    assert_null(client->odd.timer.link);
+}
+
 TEST_EACH(set_up, tear_down);

@@ -136,7 +136,8 @@ TEST(test_budget) {
     divvy_client *small = open_client(&config);
     assert_int_equal(divvy_party_join(&a, small, "/party/budget", "me", DIVVY_PARTY), 0);
     assert_string_equal(listed(a), "me ");
-    ASSERT_FAILS(divvy_party_join(&b, small, "/party/budget", "me", DIVVY_PARTY), DIVVY_ELIMIT, small, "/party/budget");
+    ASSERT_FAILS(divvy_party_join(&b, small, "/party/budget", "me", DIVVY_PARTY), DIVVY_ELIMIT, small,
+                 "/party/budget cannot be joined: no room");
     assert_null(b);
     assert_int_equal(divvy_party_leave(a, PATIENCE_MS), 0);
     assert_int_equal(divvy_party_join(&b, small, "/party/budget", "me", DIVVY_PARTY), 0);

@@ -11,7 +11,7 @@
 static int64_t defer_ms; /* what the owner says */
 static uint32_t random_value;
 static int waited, asked_stats;
-static bool learns;
+static bool learns, stop_when_asked;
 static dv_znode_backend backend;
 
 static int64_t defers_ms(void *owner) {
@@ -22,6 +22,7 @@ static int64_t defers_ms(void *owner) {
 static bool on_asked(void *owner, const dv_stat *stat, int64_t now) {
     (void)owner, (void)stat, (void)now;
     asked_stats++;
+    if (stop_when_asked) dv_patient_watch_stop(watch);
     return learns;
 }
 
@@ -80,7 +81,7 @@ static void begin_deferring(void) {
     memset(&told, 0, sizeof told);
     defer_ms = -1;
     waited = asked_stats = 0;
-    learns = false;
+    learns = stop_when_asked = false;
     start = dv_fake_now(fake);
     dv_client_lock(client);
     watch = dv_patient_watch_start(client, PARTY, &patience, &events, &told);
@@ -193,6 +194,18 @@ TEST(test_stop_when_learned) {
     dv_client_unlock(dv_fake_client(fake));
     dv_fake_run(fake);
     assert_int_equal(told.settled, 2);
+    assert_int_equal(told.gone, 1);
+}
+
+/* An owner may stop the watch as it takes an answer in, and is told nothing of what else that shows. */
+TEST(test_stop_when_asked) {
+    random_value = AUDIT_SPREAD_MS;
+    begin_deferring();
+    look_comes_in(LEAST_AUDIT_MS + AUDIT_SPREAD_MS);
+    stop_when_asked = true;
+    answer_stat(11, 3);
+    dv_fake_run(fake);
+    assert_int_equal(told.changed, 0);
     assert_int_equal(told.gone, 1);
 }
 

@@ -166,6 +166,21 @@ TEST(test_resize_below_what_is_wanted) {
     assert_int_equal(d->result, 0);
 }
 
+/* A resize that servers refuse, be it the write or one of the reads before it, says so, and changes nothing. */
+TEST(test_resize_refused) {
+    enum { NOAUTH = -102, REQUESTS = 4 };
+    user *a = make(0, 2);
+    hold(a);
+    a->cancelled = true;
+    for (unsigned skip = 0; skip < REQUESTS; skip++) {
+        assert_int_equal(divvy_testing_answer(ensemble, a->client, NOAUTH, 0, skip, 1), 0);
+        assert_int_equal(divvy_semaphore_resize(a->semaphore, 5, 5000), DIVVY_EACCES);
+        run(100);
+        assert_string_equal(pool_data(), "2");
+    }
+    assert_int_equal(divvy_semaphore_resize(a->semaphore, 5, 5000), 0);
+}
+
 /* A resize makes a pool that is not there; one that a connection interrupts goes on; one without any times out. */
 TEST(test_resize_of_nothing_and_offline) {
     user *a = make(0, 2);
