@@ -47,6 +47,25 @@ TEST(test_epoch_refused) {
     }
 }
 
+/* A plan turns out to be broken while its epoch is read: the next one gets a new epoch, and its path takes the place of
+ * the other's, which sanitizers see. */
+TEST(test_broken_while_read) {
+    have_plan();
+    memory.past.mzxid = 0;
+    begin();
+    expect("check /, get " ROOT ", children " PARTY ", get " ROOT "/#1");
+    answer_multi(0);
+    answer_root();
+    dv_client_lock(client);
+    dv_plan_memory_stand(&memory, DV_PLAN_BROKEN, memory.mzxid, memory.version);
+    dv_client_unlock(client);
+    answer(0);
+    answer(DIVVY_ENOENT);
+    expect("create " ROOT "/#3");
+    serve_all();
+    assert_int_equal(told.gone, 1);
+}
+
 /* ---- what cannot be read ---- */
 
 /* A refused barrier is a barrier; root, party or a member that cannot be read end the attempt. */
