@@ -20,6 +20,7 @@ static struct {
 static pool *counted;
 static bool is_denied; /* P/loads may not be listed */
 static bool is_held;   /* nor does anybody hear so before the test says it */
+static bool is_short;  /* no member has memory to write a plan */
 static dv_reply_fn list_done;
 static void *list_context;
 
@@ -71,6 +72,7 @@ int __wrap_dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t op_count, dv
 int __wrap_dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t op_count, dv_multi_fn done, void *context) {
     for (size_t i = 0; i < op_count; i++) count(znode, ops[i].path, false);
     for (size_t i = 0; i < op_count; i++) keep(znode, ops[i].path, ops[i].data, ops[i].data_bytes);
+    if (is_short && strcmp(ops[op_count - 1].path, "/pool/plan") == 0) return DIVVY_ENOMEM;
     return __real_dv_znode_multi(znode, ops, op_count, done, context);
 }
 

@@ -205,6 +205,25 @@ TEST(test_unit_changes) {
     pool_close(&l);
 }
 
+/* Loads that could not be written yet give way to newer ones, by which the plan is made then. */
+TEST(test_newer_loads) {
+    pool l;
+    open_members(&l, NULL, MEMBERS);
+    run_telling(&l, 3 * MINUTE_MS);
+    is_short = true;
+    unsigned plans = l.plan_writes;
+    for (int factor = 20; factor >= 5; factor -= 15) {
+        burden_first(&l, factor);
+        run_telling(&l, 4 * MINUTE_MS);
+    }
+    assert_int_equal(l.plan_writes, plans);
+    is_short = false;
+    run_telling(&l, 15 * MINUTE_MS);
+    settle(&l);
+    assert_true(worst(&l, MEMBERS) < 1.21);
+    pool_close(&l);
+}
+
 /* Below the floor a pool is left alone, however uneven it is. */
 TEST(test_floor) {
     pool l;
