@@ -80,12 +80,11 @@ static void on_made(void *context, const dv_reply *reply, int64_t now) {
     dv_lease *l = context;
     if (!dv_node_replied(&l->node, reply->error, now)) return;
     if (reply->error) {
-        close_for_now(l->pool);
         dv_node_not_made(&l->node, reply->error, now);
-    } else {
-        l->token = reply->stat->czxid;
-        conclude(l, now);
+        return;
     }
+    l->token = reply->stat->czxid;
+    conclude(l, now);
 }
 
 /* ---- what is read ---- */

@@ -276,6 +276,20 @@ TEST_IN(test_paths_deleted, set_up, tear_down) {
     assert_string_equal(pool_data(), "1");
 }
 
+/* E15: a lease whose create was lost with the connection is one miss: eight acquires by the queue end the doubts. */
+TEST_IN(test_lost_create, set_up, tear_down) {
+    user *a = make_known(0, 2, 1);
+    assert_true(ask(a, -1));
+    assert_int_equal(divvy_testing_disconnect(ensemble, clients[0], DIVVY_TESTING_NOT_APPLIED, 0), 0);
+    run(SESSION_MS);
+    assert_int_equal(a->result, 0);
+    let_go(a);
+    run(50);
+    int by_queue = 1; /* that one */
+    while (count_creates(a) == 2) by_queue++;
+    assert_int_equal(by_queue, WANTED_AFTER_MISS);
+}
+
 /* On servers without create2 the answer to the create comes behind the lists, and counts. */
 TEST(test_without_create2) {
     seed = random_state = 1;
