@@ -96,8 +96,8 @@ static bool is_woken(void) {
 /* In manual mode a callback that is due wakes the one who waits for the descriptor, but not a loop that runs already.
  * What that leaves for its next run wakes it, too. */
 TEST(test_callbacks_wake) {
-    const dv_znode_backend *fake_backend = client->znode->backend;
-    dv_znode_backend backend = *fake_backend;
+    const dv_znode_backend *own = client->znode->backend;
+    dv_znode_backend backend = *own;
     backend.sleep = NULL; /* The descriptor is waited for. */
     client->znode->backend = &backend;
     dv_client_clear_wake(client);
@@ -114,7 +114,7 @@ TEST(test_callbacks_wake) {
     dv_loop_run_due(client);
     bool woken_for_none = is_woken();
     client->processing = client->in_process = false;
-    client->znode->backend = fake_backend;
+    client->znode->backend = own;
     assert_true(woken && left && woken_for_rest);
     assert_false(woken_inside || woken_for_none || client->callbacks);
 }
@@ -252,6 +252,26 @@ TEST(test_chroot) {
             set_up(state);
         }
     }
+}
+
+static int submit_nothing(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context) {
+    (void)znode, (void)op, (void)watch, (void)done, (void)context;
+    return DIVVY_ENOMEM;
+}
+
+/* Where there is no memory to request it, it is requested again after a moment, and only then. */
+TEST(test_chroot_without_memory) {
+    set_chroot("/a/b");
+    const dv_znode_backend *own = client->znode->backend;
+    dv_znode_backend backend = *own;
+    backend.submit = submit_nothing;
+    client->znode->backend = &backend;
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    client->znode->backend = own;
+    assert_string_equal(dv_fake_pending(fake), "");
+    dv_fake_advance(fake, 1000);
+    assert_string_not_equal(dv_fake_pending(fake), "");
+    assert_null(client->again_timer.link);
 }
 
 static void answer(int error) {

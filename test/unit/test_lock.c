@@ -458,4 +458,21 @@ TEST(test_directory_never_stays) {
     destroy(&h);
 }
 
+/* K6: as long as it holds, its node is looked for each half of the session timeout. */
+TEST(test_audits) {
+    holder h;
+    make(&h, DIVVY_EXCLUSIVE);
+    hold(&h);
+    int64_t interval_ms = atomic_load(&dv_fake_client(fake)->timeout_ms) / 2;
+    for (int i = 0; i < 3; i++) {
+        dv_fake_advance(fake, interval_ms - 1);
+        assert_string_equal(dv_fake_pending(fake), "");
+        dv_fake_advance(fake, 1);
+        assert_string_equal(dv_fake_pending(fake), "exists /l/#1__lock__0000000000");
+        serve();
+        assert_true(divvy_lock_held(h.lock));
+    }
+    destroy(&h);
+}
+
 TEST_EACH(set_up, tear_down);
