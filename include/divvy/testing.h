@@ -228,7 +228,7 @@ DIVVY_API int divvy_testing_put(divvy_testing_ensemble *ensemble, const char *pa
 /** Deletes a node, whosesoever. 0, DIVVY_ENOENT, DIVVY_ENOTEMPTY, DIVVY_EINVAL, or DIVVY_ESTATE as above. */
 DIVVY_API int divvy_testing_remove(divvy_testing_ensemble *ensemble, const char *path);
 /** Sets the next sequence number under `path`, as after so many creates. On all servers, at once.
- * 0, DIVVY_ENOENT or DIVVY_EINVAL. */
+ * 0, DIVVY_ENOENT (also where one of them lags behind, and has it not yet) or DIVVY_EINVAL. */
 DIVVY_API int divvy_testing_set_sequence(divvy_testing_ensemble *ensemble, const char *path, int32_t next);
 /** Makes servers refuse the credentials of this client from its next connection on (1), or take them again (0). */
 DIVVY_API int divvy_testing_refuse_auth(divvy_testing_ensemble *ensemble, divvy_client *client, int refuse);

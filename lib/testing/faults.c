@@ -234,6 +234,7 @@ int divvy_testing_set_sequence(divvy_testing_ensemble *mem, const char *path, in
     dv_mem_lock(mem);
     dv_mem_path *p = dv_mem_path_find(mem, path);
     bool found = p && p->places[mem->truth_server].node;
+    for (int i = 0; found && i < mem->server_count; i++) found = p->places[i].node || p->places[i].change;
     for (int i = 0; found && i < mem->server_count; i++) {
         if (p->places[i].node) p->places[i].node->cversion = next;
         dv_mem_changes_set_sequence(p->places[i].change, next);

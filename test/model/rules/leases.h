@@ -229,9 +229,10 @@ inline void learn_made(World &w, unsigned l) {
 
 // The server had come to what has changed.
 inline const char *learn_refused(World &w, unsigned l) {
-    unsigned p = w.place[l] - 1u, by = w.by[l];
-    if (by == w.writes && !w.q.deleted[p]) return "E6: it was refused, and nothing had changed";
-    see(w.q, w.owner[l], by < w.writes ? w.written[by] : w.q.deleted[p]);
+    unsigned p = w.place[l] - 1u, by = w.by[l], gone = w.q.deleted[p], written = by < w.writes ? w.written[by] : 0;
+    if (!written && !gone) return "E6: it was refused, and nothing had changed";
+    bool by_place = gone && (!written || gone < written); // one of the two is why: the first is certain
+    see(w.q, w.owner[l], by_place ? gone : written);
     return nullptr;
 }
 

@@ -214,7 +214,7 @@ inline const char *end_session(World &w, const Step &s) {
     }
     for (unsigned p = 0; p < w.used; p++) {
         if (w.owner[p] != s.who || w.stage[p] == UNUSED) continue;
-        w.pending[p] = w.going[p] = 0;
+        w.pending[p] = 0;
     }
     w.alive[s.who] = 0;
     return nullptr;
