@@ -185,7 +185,10 @@ int dv_plan_root_describe(dv_plan_root *root, const dv_plan *plan) {
     *root = (dv_plan_root){
         .header = plan->header, .set_count = plan->set->count, .set_crc = plan->set->crc, .set_hash = plan->set->hash};
     root->moved = (void *)dv_padded_copy(plan->moved, plan->moved_count * sizeof *root->moved);
-    if (root->moved == NULL || dv_plan_sum(&root->sum, plan) != 0) return DIVVY_ENOMEM;
+    if (root->moved == NULL || dv_plan_sum(&root->sum, plan) != 0) {
+        dv_plan_root_clear(root);
+        return DIVVY_ENOMEM;
+    }
     root->moved_count = plan->moved_count;
     return 0;
 }

@@ -135,6 +135,7 @@ static int deal_into(deal *d, dv_plan_table *t, bool absent_too) {
 static int balanced_with_absent(const deal *d, bool *balanced) {
     deal rehearsal = *d;
     rehearsal.max_moves = 0;
+    rehearsal.is_open = false;
     dv_plan_table t;
     int error = deal_into(&rehearsal, &t, true);
     *balanced = error == 0 && !dv_plan_table_differs(&t, d->plan);

@@ -223,7 +223,7 @@ void dv_plan_part_inline(dv_plan_part *part, dv_plan_text *text);
 /* A part that is chunks of `chunk_bytes`, the last one shorter, numbered from *number, which goes up with them. */
 int dv_plan_part_cut(dv_plan_part *part, const dv_plan_text *text, size_t chunk_bytes, uint64_t generation,
                      const char *guid, uint32_t *number);
-/* All but parts and deltas, which are the writer's affair. Returns 0 or DIVVY_ENOMEM; it is to be cleared then, too. */
+/* All but parts and deltas, which are the writer's affair. */
 int dv_plan_root_describe(dv_plan_root *root, const dv_plan *plan);
 
 /* ---- parsing ---- */
