@@ -7,7 +7,7 @@
 /* --- the limit -------------------------------------------------------------------------------------------------- */
 
 /* Another limit in the pool is an error that tells both, for who has it so; the pool is left as it is. */
-TEST(test_limit_differs) {
+TEST_IN(test_limit_differs, set_up, tear_down) {
     user *a = make(0, 2), *b = make(1, 3);
     hold(a);
     for (int i = 0; i < 2; i++) {
@@ -28,7 +28,7 @@ TEST(test_limit_differs) {
 
 /* B6: the room for all watches of an acquire is reserved at once. Where it will never be enough the acquire is refused,
  * and does not wait. */
-TEST(test_room_for_both_watches) {
+TEST_IN(test_room_for_both_watches, set_up, tear_down) {
     user *a = make(0, 1), *c = make(2, 1), *b = make(1, 1);
     hold(a);
     assert_true(ask(c, -1));
@@ -55,7 +55,7 @@ TEST(test_room_for_both_watches) {
 }
 
 /* Data that are no number are told, not taken for "no limit"; white space around a number is nothing. */
-TEST(test_limit_is_no_number) {
+TEST_IN(test_limit_is_no_number, set_up, tear_down) {
     static const char *const bad[] = {"two", "-1", "2x", "1 2", " ", "99999999999", "0x2", "{}"};
     user *a = make_with(0, 2, 1, DIVVY_LIMIT_PROVIDED);
     put("/pools", "", DV_PERSISTENT);
@@ -75,7 +75,7 @@ TEST(test_limit_is_no_number) {
 }
 
 /* A pool without data has no limit yet: kazoo is about to write it, or never did. Ours is written, in any policy. */
-TEST(test_limit_is_unset) {
+TEST_IN(test_limit_is_unset, set_up, tear_down) {
     put("/pools", "", DV_PERSISTENT);
     for (int policy = DIVVY_LIMIT_ERROR; policy <= DIVVY_LIMIT_PROVIDED; policy++) {
         put(POOL, "", DV_PERSISTENT);
@@ -90,7 +90,7 @@ TEST(test_limit_is_unset) {
 
 /* A user that takes the stored limit goes by it; one that provides a limit writes it, and the others go by that
  * from then on. */
-TEST(test_limit_policies) {
+TEST_IN(test_limit_policies, set_up, tear_down) {
     user *a = make(0, 2), *stored = make_with(1, 9, 1, DIVVY_LIMIT_STORED);
     user *provided = make_with(2, 4, 1, DIVVY_LIMIT_PROVIDED), *third = make_with(3, 1, 1, DIVVY_LIMIT_STORED);
     hold(a);
@@ -114,7 +114,7 @@ TEST(test_limit_policies) {
 
 /* A resize wakes who waits at the head; a smaller limit takes nothing from holders, and admits nobody until there is
  * room below it. */
-TEST(test_resize) {
+TEST_IN(test_resize, set_up, tear_down) {
     user *a = make(0, 1), *b = make(1, 1), *c = make(2, 1);
     hold(a);
     assert_true(ask(b, -1));
@@ -149,7 +149,7 @@ TEST(test_resize) {
 
 /* A waiter that wants more slots than a lowered limit has is told so, or that the limit differs where it had not seen
  * the old one, and lets those behind it go on. */
-TEST(test_resize_below_what_is_wanted) {
+TEST_IN(test_resize_below_what_is_wanted, set_up, tear_down) {
     user *a = make(0, 3), *b = make_with(1, 3, 3, DIVVY_LIMIT_ERROR), *c = make_with(2, 3, 3, DIVVY_LIMIT_ERROR);
     user *d = make(3, 3);
     hold(a);
@@ -167,7 +167,7 @@ TEST(test_resize_below_what_is_wanted) {
 }
 
 /* A resize that servers refuse, be it the write or one of the reads before it, says so, and changes nothing. */
-TEST(test_resize_refused) {
+TEST_IN(test_resize_refused, set_up, tear_down) {
     enum { NOAUTH = -102, REQUESTS = 4 };
     user *a = make(0, 2);
     hold(a);
@@ -182,7 +182,7 @@ TEST(test_resize_refused) {
 }
 
 /* A resize makes a pool that is not there; one that a connection interrupts goes on; one without any times out. */
-TEST(test_resize_of_nothing_and_offline) {
+TEST_IN(test_resize_of_nothing_and_offline, set_up, tear_down) {
     user *a = make(0, 2);
     a->cancelled = true;
     assert_int_equal(divvy_semaphore_resize(a->semaphore, 5, 5000), 0);
@@ -201,7 +201,7 @@ TEST(test_resize_of_nothing_and_offline) {
 
 /* A kazoo lease counts one, and has no number. While kazoo holds or waits, several slots at once and another limit are
  * refused, for it would not understand either. */
-TEST(test_beside_kazoo) {
+TEST_IN(test_beside_kazoo, set_up, tear_down) {
     user *a = make(0, 2), *two = make_with(1, 2, 2, DIVVY_LIMIT_ERROR), *c = make(2, 2);
     hold(a);
     let_go(a);
@@ -237,7 +237,7 @@ TEST(test_beside_kazoo) {
 }
 
 /* E6: a kazoo contender that came after us is seen once there is room, though it holds nothing. */
-TEST(test_kazoo_behind) {
+TEST_IN(test_kazoo_behind, set_up, tear_down) {
     user *a = make(0, 2), *two = make_with(1, 2, 2, DIVVY_LIMIT_ERROR);
     hold(a);
     assert_true(ask(two, -1));
@@ -253,7 +253,7 @@ TEST(test_kazoo_behind) {
 
 /* Holders and contenders are listed with what is known of them, kazoo's by their identifiers; what cannot be understood
  * is left out and counted; where nothing is, nobody is. */
-TEST(test_holders_and_contenders) {
+TEST_IN(test_holders_and_contenders, set_up, tear_down) {
     divvy_holders *list;
     user *a = make(0, 3), *b = make(1, 3), *c = make(2, 3), *d = make(3, 3);
     a->cancelled = true;
@@ -298,7 +298,7 @@ TEST(test_holders_and_contenders) {
 }
 
 /* A record that is too deep, too long or broken spoils neither the list nor the count of what is taken. */
-TEST(test_bad_records) {
+TEST_IN(test_bad_records, set_up, tear_down) {
     static char deep[600], longer[20000];
     divvy_holders *list;
     user *a = make(0, 5);
@@ -323,7 +323,7 @@ TEST(test_bad_records) {
 }
 
 /* More holders than reads that may be under way at a time are all listed; in a callback, and offline, nobody is. */
-TEST(test_many_holders) {
+TEST_IN(test_many_holders, set_up, tear_down) {
     enum { MANY = 150 };
     static divvy_semaphore *many[MANY];
     divvy_holders *list;
@@ -345,5 +345,3 @@ TEST(test_many_holders) {
     for (int i = 0; i < MANY; i++) divvy_semaphore_destroy(many[i]);
     run(4 * SESSION_MS);
 }
-
-TEST_EACH(set_up, tear_down);
