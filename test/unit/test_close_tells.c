@@ -100,6 +100,7 @@ static int set_up(void **state) {
     assert_int_equal(divvy_testing_ensemble_create(&ensemble, &config), 0);
     assert_int_equal(divvy_testing_client_open(&client, ensemble, &client_config), 0);
     assert_int_equal(divvy_client_wait_connected(client, WAIT_MS), 0);
+    assert_true(DV_WAIT(is_told("CONNECTED"), WAIT_MS)); /* and by no callback that comes later */
     return 0;
 }
 
