@@ -283,6 +283,31 @@ print(closed, handled >= closed)
     assert done.stdout.split() == ["150", "True"], done.stderr
 
 
+# One that comes as the call is left, before the client has gone, does not wait for what it has interrupted.
+def test_close_in_a_handler_as_a_call_is_left(run_python):
+    done = run_python("""
+import divvy
+from divvy import _core
+client = divvy.Client(hosts="127.0.0.1:1", ensemble_tick_ms=100, on_log=lambda *_: None)
+kind = type(_core._local.leaving)
+handled = 0
+class Interrupted(kind):
+    def __iter__(self):
+        global handled
+        for each in list(kind.__iter__(self)):
+            yield each
+            handled += 1
+            if handled == 1:
+                client.close()
+def close():
+    client.close()
+    _core._local.leaving = Interrupted(_core._local.leaving)
+_core.inside(client, close)
+print(client.closed, handled)
+""")
+    assert done.stdout.split()[:1] == ["True"], done.stderr
+
+
 # Nothing that stands for one thing can be copied or pickled, and it is as before after the attempt.
 def test_copies(client, path):
     partitioner = client.partitioner(path, ["a"], time_boundary=0)

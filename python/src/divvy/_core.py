@@ -48,7 +48,7 @@ class _Local(threading.local):
     def __init__(self) -> None:
         self.calls: List[Handle] = []  # the calls of the library that it is in, with a pointer of each
         self.waiting: List[Handle] = []  # those of them that wait
-        self.leaving: List[Any] = []  # pairs of a client that was closed inside a call of it, and its pointer
+        self.leaving: Dict[Any, Any] = {}  # clients that were closed inside a call of them: the pointer of each
         self.inside: List[Handle] = []  # the callbacks that it is in
         self.raised: Optional[BaseException] = None  # to be raised when the waiting call has returned
         self.stop: Optional[Stop] = None  # of the call that it makes for an event loop
@@ -333,7 +333,7 @@ def inside_call(client: Any) -> bool:
 def close_later(client: Any) -> None:
     """Closes a client when this thread has left its calls with the client."""
     client._closer.explicit = True
-    _local.leaving.append((client, client._box.empty()))
+    _local.leaving[client] = client._box.empty()
 
 
 def inside(handle: Handle, function: Callable[[], object]) -> None:
@@ -350,15 +350,16 @@ def inside(handle: Handle, function: Callable[[], object]) -> None:
 
 
 def _leave() -> None:
-    """Closes the clients whose calls this thread has left."""
-    for client in [client for client, _ in _local.leaving]:
+    """Closes the clients whose calls this thread has left. It has no pointer itself: a signal's handler that comes here
+    and closes the client waits until nobody has it."""
+    for client in list(_local.leaving):
         if not inside_call(client):
             inside(client, functools.partial(_let_go, client))
             client._wait_closed()
 
 
 def _let_go(client: Any) -> None:
-    _local.leaving = [pair for pair in _local.leaving if pair[0] is not client]
+    _local.leaving.pop(client, None)
 
 
 def find(user: Any) -> Optional[Handle]:
