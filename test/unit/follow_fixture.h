@@ -189,6 +189,13 @@ static inline void end(member_host *h) {
         dv_client_unlock(h.client); \
     } while (0)
 
+/* Begins as the second user, and runs until it follows the plan. */
+static inline void follow(member_host *h, const char *node, const char *identifier) {
+    begin(h, &users[1], node, identifier, false);
+    assert_true(give_party(h, true));
+    STEP_UNTIL(h->generation > 0);
+}
+
 /* The items that the plan gives to the node, as on_target() writes them. */
 static inline const char *items_of(const dv_plan *plan, const char *node) {
     static char text[256];

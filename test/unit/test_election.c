@@ -162,7 +162,7 @@ static void ask_in_callback(divvy_lock *lock, int result, void *user) {
     assert_int_equal(divvy_lock_release(lock), 0);
 }
 
-/* While a call asks, another one of the same election is refused at once. */
+/* Of two calls of one election that ask at a time the second is refused at once. */
 TEST(test_one_call_asks) {
     divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
     divvy_lock *lock;

@@ -42,9 +42,7 @@ TEST(test_owners) {
     member_host h;
     open_pool(4, 1);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
-    begin(&h, &users[1], member(0), "m0", false);
-    assert_true(give_party(&h, true));
-    STEP_UNTIL(h.generation > 0);
+    follow(&h, member(0), "m0");
     assert_true(h.has_owners);
     assert_string_equal(h.now, member(0));
     end(&h);
@@ -85,9 +83,7 @@ TEST(test_next_owner) {
 TEST(test_first_plan) {
     member_host h;
     open_pool(4, 1);
-    begin(&h, &users[1], member(0), "m0", false);
-    assert_true(give_party(&h, true));
-    STEP_UNTIL(h.generation > 0);
+    follow(&h, member(0), "m0");
     assert_string_equal(h.mine, "1 2 3 4 ");
     WITH_LOCK(assert_true(dv_follow_is_first_of(h.f, users[1].set)));
     assert_true(is_there(ROOT));
@@ -212,9 +208,7 @@ TEST(test_leave) {
     member_host h;
     open_pool(9, 3);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
-    begin(&h, &users[1], member(2), "m2", false);
-    assert_true(give_party(&h, true));
-    STEP_UNTIL(h.generation > 0);
+    follow(&h, member(2), "m2");
     WITH_LOCK(assert_true(dv_follow_request_leave(h.f, true, dv_client_now(h.client))));
     assert_int_equal(h.lefts, 0);
     STEP_UNTIL(h.lefts > 0);
@@ -236,9 +230,7 @@ TEST(test_leave_denied) {
     member_host h;
     open_pool(9, 3);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
-    begin(&h, &users[1], member(2), "m2", false);
-    assert_true(give_party(&h, true));
-    STEP_UNTIL(h.generation > 0);
+    follow(&h, member(2), "m2");
     assert_int_equal(divvy_testing_answer(ensemble, users[1].client, NOAUTH, 0, 0, 1000), 0);
     WITH_LOCK(assert_true(dv_follow_request_leave(h.f, true, dv_client_now(h.client))));
     STEP_UNTIL(h.lefts > 0);

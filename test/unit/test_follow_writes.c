@@ -27,9 +27,7 @@ TEST(test_plan_lacks_node) {
     char epoch[256];
     open_pool(4, 1);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
-    begin(&h, &users[1], member(0), "m0", false);
-    assert_true(give_party(&h, true));
-    STEP_UNTIL(h.generation > 0);
+    follow(&h, member(0), "m0");
     int32_t before = version();
     snprintf(epoch, sizeof epoch, ROOT "/%s", users[0].memory.plan->header.epoch);
     put_away(epoch);
@@ -64,9 +62,7 @@ TEST(test_refused_while_writing) {
     member_host h;
     open_pool(9, 3);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
-    begin(&h, &users[1], member(2), "m2", false);
-    assert_true(give_party(&h, true));
-    STEP_UNTIL(h.generation > 0);
+    follow(&h, member(2), "m2");
     int32_t before = version();
     WITH_LOCK(assert_true(dv_follow_request_leave(h.f, true, dv_client_now(h.client))));
     assert_false(give_party(&h, false));
