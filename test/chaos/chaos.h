@@ -55,8 +55,8 @@ typedef struct {
     bool has_wall_clock, has_mounts;
     bool certificate_is_next; /* over TLS: the members' certificate is not the first one */
     int sync_ticks;
-    const char *mutant;      /* the bug that members have, or NULL */
-    unsigned broken_servers; /* that did not come up again with their data */
+    const char *mutant; /* the bug that members have, or NULL */
+    unsigned disks;     /* that were full, and whose data are kept beside the logs */
     pthread_t monitor;
     atomic_bool monitor_stops;
     atomic_llong stall_ms;

@@ -31,8 +31,11 @@ def create(path):
 
 class Logs(unittest.TestCase):
     def write(self, directory, server, *records):
-        os.makedirs(os.path.join(directory, f'server{server}', 'data', 'version-2'))
-        with open(os.path.join(directory, f'server{server}', 'data', 'version-2', 'log.1'), 'wb') as file:
+        self.write_below(os.path.join(directory, f'server{server}', 'data', 'version-2'), *records)
+
+    def write_below(self, folder, *records):
+        os.makedirs(folder)
+        with open(os.path.join(folder, 'log.1'), 'wb') as file:
             file.write(b'ZKLG' + bytes(12) + b''.join(records))
 
     # Parts of three servers make a whole; half a record and zeros end a file; a failed multi has done nothing.
@@ -63,6 +66,15 @@ class Logs(unittest.TestCase):
                     open(os.path.join(directory, 'server1', 'data', 'snapshot.%x' % lost), 'wb').close()
                 self.assertEqual([t.zxid for t in read_logs(directory)[0]],
                                  [first, lost, later] if snapshot else [first, later])
+
+    # A disk that has failed tells what was committed before, and its holes say nothing.
+    def test_failed_disk(self):
+        first, second, later = 1 << 32, 1 << 32 | 1, 2 << 32 | 1
+        with tempfile.TemporaryDirectory() as directory:
+            self.write(directory, 1, record(second, 1, create('/b')), record(later, 1, create('/c')))
+            self.write_below(os.path.join(directory, 'disk.0'), record(first, 1, create('/a')),
+                             record(later, 1, create('/c')))
+            self.assertEqual([t.zxid for t in read_logs(directory)[0]], [first, second, later])
 
     # Two servers that do not agree.
     def test_conflict(self):

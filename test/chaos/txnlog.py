@@ -8,7 +8,7 @@ Of three servers each has a part: one that was too far behind got a snapshot in 
 proposed and never committed is cut off its log when a server joins the others again, unless it gets a snapshot: then it
 stays there. So the whole is what any of them has, but for what another server, whose log goes on without a break in a
 later epoch, does not have: what was committed is in all later epochs. Where two have the same zxid it must be the same
-transaction.
+transaction. A disk that has failed may lack some of the middle, so that nothing follows from what it lacks.
 """
 
 import glob
@@ -121,17 +121,20 @@ def gaps_of(server, zxids):
 
 
 def read_logs(directory):
-    """All transactions below a folder, by zxid; and zxids for which two servers have different ones."""
+    """All transactions of a round's folder, by zxid; and zxids for which two servers have different ones. Disks that
+    failed are in disk.N."""
     records, conflicts, gaps = {}, [], []
-    for server in sorted(glob.glob(os.path.join(directory, 'server*'))):
+    servers = sorted(glob.glob(os.path.join(directory, 'server*')))
+    for place in servers + sorted(glob.glob(os.path.join(directory, 'disk.*'))):
         own = set()
-        for path in sorted(glob.glob(os.path.join(server, '**', 'log.*'), recursive=True)):
+        for path in sorted(glob.glob(os.path.join(place, '**', 'log.*'), recursive=True)):
             for zxid, record in read_file(path):
                 own.add(zxid)
                 # Behind the header a server may have written down a failed multi in another way.
                 if records.setdefault(zxid, record)[:HEADER_BYTES] != record[:HEADER_BYTES]:
                     conflicts.append(zxid)
-        gaps += gaps_of(server, sorted(own))
+        if place in servers:
+            gaps += gaps_of(place, sorted(own))
     kept = [zxid for zxid in sorted(records) if not any(a < zxid < b for a, b in gaps)]
     return [read_record(records[zxid]) for zxid in kept], conflicts
 
