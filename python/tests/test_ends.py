@@ -37,6 +37,26 @@ def test_interrupted_acquire(client, path):
         pass
 
 
+# An open that fails after it has written a line of the log returns: no descriptor is left for the native client's pipe.
+@pytest.mark.parametrize("kind", ["divvy", "divvy.aio"])
+def test_failed_open(run_python, kind):
+    done = run_python(f"""
+import asyncio, os, resource, {kind}
+lines = []
+async def main():
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    try:
+        {kind}.Client("127.0.0.1:1", ensemble_tick_ms=100, on_log=lambda *line: lines.append(line))
+    except divvy.SystemRefused as error:
+        await asyncio.sleep(0)
+        print("refused", bool(lines))
+asyncio.run(main())
+""")
+    assert done.stdout == "refused True\n", done.stdout + done.stderr
+
+
 # What a handler of a signal raises comes out of the wait; one that raises nothing does not end it.
 def test_handlers(client, path):
     caught = []

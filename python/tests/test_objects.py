@@ -315,12 +315,28 @@ def test_registry_load(client, path):
     wait_for(lambda: (registry.healthy_service("web", DEADLINE_S) or {"load": 0})["load"] > 2, "loads that grow")
 
 
+# Where `on_load` raises, or gives no number, the load stays as it was told last.
+def test_registry_load_fails(client, path, monkeypatch):
+    hooked, asked = [], []
+    monkeypatch.setattr(threading, "excepthook", hooked.append)
+
+    def on_load(_registry, _role, _id, load):
+        asked.append(load)
+        return None if len(asked) % 2 else 1 / 0
+    registry = client.registry(path, heartbeat=True, on_load=on_load)
+    registry.heartbeat({"role": "web", "load": 7, "ttl": 0.3}, DEADLINE_S)
+    wait_for(lambda: len(asked) > 3, "heartbeats that are sent by themselves")
+    assert set(asked) == {7.0}
+    assert {told.exc_type for told in hooked} == {TypeError, ZeroDivisionError}
+
+
 # The assignments are those of the library.
 def test_assign():
     assert divvy.assign_round_robin(["b", "a"], ["1", "10", "2"]) == [1, 0, 1]
     assert divvy.assign_round_robin(["b", "a"], ["1", "10", "2"], numeric=True) == [1, 1, 0]
     assert sorted(divvy.assign_rendezvous(["a", "b"], ["1", "2", "3", "4"])) == [0, 0, 1, 1]
     assert divvy.assign_sticky(["a", "b"], ["1", "2", "3"], [0, 0, None]) == [0, 0, 1]
+    assert divvy.assign_sticky(["a", "b"], iter(["1", "2", "3"]), iter([0, 0, None])) == [0, 0, 1]
     drained = [divvy.Member("a", weight=0), divvy.Member("b", zone="z")]
     assert divvy.assign_sticky(drained, ["1", "2"], [0, 0], max_moves=1).count(1) == 1
     with pytest.raises(divvy.InvalidArgument):

@@ -18,6 +18,7 @@ import atexit
 import functools
 import inspect
 import itertools
+import math
 import os
 import sys
 import threading
@@ -362,10 +363,10 @@ def _let_go(client: Any) -> None:
     _local.leaving.pop(client, None)
 
 
-def find(user: Any) -> Optional[Handle]:
-    """Returns the object that a callback is for, or None if it is closed or gone."""
+def find(user: Any, made: bool = True) -> Optional[Handle]:
+    """Returns the object that a callback is for, or None if it is closed or gone. Waits until it is `made`."""
     found = _objects.get(int(ffi.cast("intptr_t", user)))
-    while found is not None and not found._made.wait(0.01):  # another thread makes it
+    while made and found is not None and not found._made.wait(0.01):  # another thread makes it
         if found._client is not None and found._client.closed:
             return None
     return None if found is None or found.closed else found
@@ -382,10 +383,11 @@ def report(kind: Type[BaseException], error: BaseException, traceback: Traceback
 
 def callback(function: Callable[..., Any]) -> Callable[..., Any]:
     """Makes a function the callback of the library that has its name. `user` is replaced by the object."""
-    missing = 0.0 if function.__name__ == "load" else None  # None is what C takes for void
+    missing = math.nan if function.__name__ == "load" else None  # no load; None is what C takes for void
+    made = function.__name__ != "log"  # an open that fails returns when its lines were told
 
     def enter(*arguments: Any) -> Any:
-        target = find(arguments[-1])
+        target = find(arguments[-1], made)
         if target is None:
             return missing
         _local.inside.append(target)
@@ -394,7 +396,7 @@ def callback(function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _local.inside.pop()
 
-    ffi.def_extern(name="divvy_py_" + function.__name__, onerror=report)(enter)
+    ffi.def_extern(name="divvy_py_" + function.__name__, error=missing, onerror=report)(enter)
     return function
 
 

@@ -45,13 +45,14 @@ def assign_sticky(members: Members, items: Sequence[str], previous: Optional[Seq
     options.set(max_moves=max_moves, spread_zones=flag("spread_zones", spread_zones),
                 keep_all=flag("keep_all", keep_all))
     owners: Any = NULL
+    listed = each("items", items)
     if previous is not None:
         given = each("previous", previous)
-        if len(given) != len(each("items", items)):
+        if len(given) != len(listed):
             raise make_error(lib.DIVVY_EINVAL, "previous must have one owner, or None, for each item")
         owners = ffi.new("uint32_t[]", [_NOBODY if owner is None else integer(f"previous[{i}]", owner, "uint32_t")
                                         for i, owner in enumerate(given)])
-    return _assign(lib.divvy_assign_sticky, members, items, owners, options.c)
+    return _assign(lib.divvy_assign_sticky, members, listed, owners, options.c)
 
 
 def bucket(key: Union[str, bytes], count: int) -> int:
