@@ -1,5 +1,6 @@
 """asyncio, on a real server. SPDX-License-Identifier: Apache-2.0"""
 import asyncio
+import os
 import threading
 
 import pytest
@@ -45,6 +46,26 @@ def test_loop_serves(connect, path):
             await until(lambda: client.stats()["requests"] > requests + 20)  # two heartbeats in a tenth of the timeout
             assert lock.held and client.time_left > 0
         assert client.closed
+    run(main())
+
+
+# A client that is closed leaves the loop's other descriptors alone: one of them may have the number that it had.
+def test_closed_descriptor():
+    async def main():
+        client = aio.Client("127.0.0.1:1", ensemble_tick_ms=100)
+        lock, number = client.lock("/a"), client._fd
+        client.close()
+        event = os.eventfd(0)
+        other = event if event == number else os.dup2(event, number)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(other, lambda: None)
+        client.close()
+        await client.aclose()
+        with pytest.raises(divvy.Closed):
+            await lock.contenders()
+        assert loop.remove_reader(other)
+        for descriptor in {event, other}:
+            os.close(descriptor)
     run(main())
 
 

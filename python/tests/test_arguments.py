@@ -221,6 +221,19 @@ def test_objects(package):
     asyncio.run(main())
 
 
+# An asynchronous call that is refused leaves nothing behind.
+def test_refused_answers():
+    async def main():
+        client = aio.Client(**NOBODY)
+        lock, registry = client.lock("/a"), client.registry("/b")
+        for call in (lambda: lock.acquire("soon"), lambda: registry.heartbeat(5), lambda: registry.heartbeat({})):
+            with pytest.raises((TypeError, divvy.InvalidArgument)):
+                await call()
+        assert not client._answers
+        client.close()
+    asyncio.run(main())
+
+
 # A keyword that a call does not have is answered with where it belongs, with its name here, or with the nearest one.
 @pytest.mark.parametrize("package", [divvy, aio])
 def test_keywords(package):

@@ -28,7 +28,6 @@ class Answer(Handle):
         self._client = client
         self._made.open()
         self.future: asyncio.Future[Tuple[int, str, Any]] = client._loop.create_future()
-        client._answers.add(self)
 
     def done(self, result: int, value: Any = None) -> None:
         message = self._explain() if result < 0 else ""
@@ -41,11 +40,11 @@ class Answer(Handle):
 
     def begin(self, handle: Handle, function: Any, *arguments: Any) -> None:
         """Makes the call with a thing on the client."""
-        result = handle._ask(function, *arguments, self._user)
+        result = int(handle._ask(function, *arguments, self._user))
+        if result == 0:  # else no answer comes
+            self._client._answers.add(self)
         self._client._after_call()
-        if result < 0:
-            self._client._answers.discard(self)
-            self._client._check(result)
+        self._client._check(result)
 
     async def get(self, cancel: Callable[[], object], undo: Callable[[], object]) -> Any:
         """Waits for the answer. Where the waiting task is canceled, so is the call, or else it is undone."""
@@ -126,7 +125,16 @@ class AsyncClient(BaseClient, Waits, PoolCalls[Coroutine[Any, Any, PoolChange]])
 
     def _pause(self) -> None:
         self._paused += 1
-        self._loop.remove_reader(self._fd)
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+
+    def _stop_serving(self) -> None:
+        """Takes the descriptor out of the loop, once: another thing has its number when the client is closed."""
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+        self._fd = -1
+        if self._timer:
+            self._timer.cancel()
 
     def _resume(self) -> None:
         self._paused -= 1
@@ -137,9 +145,7 @@ class AsyncClient(BaseClient, Waits, PoolCalls[Coroutine[Any, Any, PoolChange]])
     def close(self) -> None:
         """Ends the session, and blocks the loop while it does: see `aclose()`."""
         if self._forks_match() and not self._loop.is_closed():
-            self._loop.remove_reader(self._fd)
-            if self._timer:
-                self._timer.cancel()
+            self._stop_serving()
             for answer in list(self._answers):
                 answer._set(lib.DIVVY_ECLOSED, "the client was closed", None)
         super().close()
@@ -147,9 +153,7 @@ class AsyncClient(BaseClient, Waits, PoolCalls[Coroutine[Any, Any, PoolChange]])
     async def aclose(self) -> None:
         """Ends the session: deletes what is left of its nodes."""
         if not self.closed:
-            self._loop.remove_reader(self._fd)
-            if self._timer:
-                self._timer.cancel()
+            self._stop_serving()
             self._paused += 1
             await self._loop.run_in_executor(None, BaseClient.close, self)
             self.close()
