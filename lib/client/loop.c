@@ -254,17 +254,19 @@ int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *c
 
 /* ---- manual mode ---- */
 
-/* Waits until this thread may drive the loop. Returns false at the deadline, or when the client closes. */
-static bool drive(divvy_client *client, int64_t deadline) {
+/* Waits until this thread may drive the loop. Returns DIVVY_ETIMEDOUT at the deadline. */
+static int wait_to_drive(divvy_client *client, int64_t deadline) {
+    int64_t left_ms = -1;
     assert(client->config.manual);
-    while (client->processing && client->life == DV_CLIENT_OPEN) {
-        int64_t left_ms = left_until(client, deadline);
-        if (left_ms == 0) return false;
+    client->waiters++; /* A close in another thread does not free the client under us. */
+    while (client->processing && client->life == DV_CLIENT_OPEN && (left_ms = left_until(client, deadline)) != 0)
         sleep_on_change(client, left_ms);
+    client->waiters--;
+    if (client->life != DV_CLIENT_OPEN) {
+        dv_client_changed(client);
+        return dv_fail_plainly(client, DIVVY_ECLOSED);
     }
-    if (client->processing) return false;
-    client->processing = true;
-    return true;
+    return client->processing ? DIVVY_ETIMEDOUT : 0;
 }
 
 int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
@@ -274,13 +276,13 @@ int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
     if (!client->config.manual) error = dv_fail(client, DIVVY_ESTATE, "process: the client is not in manual mode");
     else if (dv_client_in_callback(client)) error = dv_fail(client, DIVVY_EDEADLK, "process: called in a callback");
     else if (client->in_process) error = dv_fail(client, DIVVY_ESTATE, "process: another thread is in this call");
-    else if (client->life != DV_CLIENT_OPEN) error = dv_fail_plainly(client, DIVVY_ECLOSED);
     int64_t deadline = deadline_of(client, timeout_ms);
-    if (error || !drive(client, deadline)) {
+    if (!error) error = wait_to_drive(client, deadline);
+    if (error) {
         dv_client_unlock(client);
-        return error;
+        return error == DIVVY_ETIMEDOUT ? 0 : error;
     }
-    client->in_process = true;
+    client->processing = client->in_process = true;
     note_late(client);
     dv_client_ref(client);
     dv_client_unlock(client);

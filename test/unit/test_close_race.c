@@ -11,6 +11,7 @@
 #include "client/client.h"
 #include "divvy/testing.h"
 #include "lib/test.h"
+#include "lib/wait.h"
 
 enum { DEADLINE_S = 30, SERVERS = 3 /* the default */ };
 
@@ -71,5 +72,52 @@ TEST(test_close_at_the_brink_of_sleep) {
     deadline(&at);
     assert_int_equal(pthread_timedjoin_np(closer, NULL, &at), 0);
     assert_int_equal(atomic_load(&armed_fd), -1);
+    divvy_testing_ensemble_destroy(ensemble);
+}
+
+static void *process(void *result) {
+    *(int *)result = divvy_client_process(client, -1);
+    return NULL;
+}
+
+static bool someone_waits(void) {
+    dv_client_lock(client);
+    bool waits = client->waiters > 0;
+    dv_client_unlock(client);
+    return waits;
+}
+
+static void set_processing(bool processing) {
+    dv_client_lock(client);
+    client->processing = processing;
+    pthread_cond_broadcast(&client->changed);
+    dv_client_unlock(client);
+}
+
+static void join(pthread_t thread) {
+    struct timespec at;
+    deadline(&at);
+    assert_int_equal(pthread_timedjoin_np(thread, NULL, &at), 0);
+}
+
+/* A process() that waits while another call drives the loop says that the client was closed, which waits for it. */
+TEST(test_close_of_one_that_waits_to_drive) {
+    divvy_testing_ensemble *ensemble;
+    divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
+    divvy_client_config client_config = DIVVY_CLIENT_CONFIG_INIT;
+    pthread_t processor, closer;
+    int result = 0;
+    config.real_clock = client_config.manual = 1;
+    assert_int_equal(divvy_testing_ensemble_create(&ensemble, &config), 0);
+    assert_int_equal(divvy_testing_client_open(&client, ensemble, &client_config), 0);
+    assert_int_equal(sem_init(&may_close, 0, 1), 0);
+    set_processing(true);
+    assert_int_equal(pthread_create(&processor, NULL, process, &result), 0);
+    assert_true(DV_WAIT(someone_waits(), 1000 * DEADLINE_S));
+    assert_int_equal(pthread_create(&closer, NULL, close_it, NULL), 0);
+    join(processor);
+    assert_int_equal(result, DIVVY_ECLOSED);
+    set_processing(false);
+    join(closer);
     divvy_testing_ensemble_destroy(ensemble);
 }
