@@ -17,7 +17,7 @@ static const char DEEP_SUFFIX[] = "__party__";
 struct divvy_party {
     dv_object object; /* first */
     dv_membership *membership;
-    bool left;
+    bool left, lost; /* lost: the node went with its session, and not by a delete */
     int failure;
     char *directory, *suffix, *data;
     int kind;
@@ -63,6 +63,7 @@ static void on_gone(void *owner, int64_t now) {
     (void)now;
     divvy_party *party = owner;
     party->membership = NULL;
+    party->lost = party->object.client->end_error != 0;
     dv_client_changed(party->object.client);
     dv_object_unref(&party->object);
 }
@@ -163,6 +164,7 @@ int divvy_party_leave(divvy_party *party, int64_t timeout_ms) {
     if (!error) leave(party);
     if (!error) error = dv_client_wait(client, timeout_ms, has_left, party);
     if (!error) error = dv_client_end_error(client);
+    if (!error && party->lost) error = DIVVY_ELOST;
     if (error) dv_fail(client, error, "party leave: %s: %s", party->directory, dv_client_why(client, error));
     dv_object_let_go(&party->object);
     return error;
@@ -198,10 +200,13 @@ static const dv_listing_kind *listing_of(int kind) {
     return kind == DIVVY_PARTY ? &deep : &shallow;
 }
 
+static bool is_over(const divvy_party *party) {
+    return party->failure || party->left || !party->membership || dv_client_end_error(party->object.client);
+}
+
 static bool is_joined(void *context) {
     const divvy_party *party = context;
-    bool over = party->failure || party->left || !party->membership;
-    return over || (dv_membership_joined(party->membership) && dv_client_connected(party->object.client));
+    return is_over(party) || (dv_membership_joined(party->membership) && dv_client_connected(party->object.client));
 }
 
 static int list_members(divvy_party *party, divvy_strings **out, int64_t timeout_ms) {
@@ -210,7 +215,7 @@ static int list_members(divvy_party *party, divvy_strings **out, int64_t timeout
     int error;
     do { /* A connection that went away in between is waited for again, within the same time. */
         error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), is_joined, party);
-        if (!error && (party->failure || party->left || !party->membership)) {
+        if (!error && is_over(party)) {
             int end = dv_client_end_error(client);
             error = party->failure ? party->failure : end ? end : DIVVY_ESTATE;
         }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "divvy/party.h"
 #include "lib/fake_tree.h"
 #include "lib/test.h"
 #include "recipe/membership.h"
@@ -325,6 +326,21 @@ TEST(test_faults_in_every_stage) {
             }
         }
     }
+}
+
+/* A member of a party waits for no other session while its host's is lost: there may be none. */
+TEST_IN(test_members_of_a_lost_host, set_up, tear_down) {
+    divvy_client *client = dv_fake_client(fake);
+    divvy_party *party;
+    divvy_strings *members;
+    client->znode->attached = true;
+    assert_int_equal(divvy_party_join(&party, client, PARTY, "me", DIVVY_PARTY), 0);
+    dv_fake_session(fake, DIVVY_LOST);
+    assert_int_equal(divvy_party_members(party, &members, 0), DIVVY_ELOST);
+    assert_null(members);
+    divvy_party_destroy(party);
+    dv_fake_run(fake);
+    client->znode->attached = false;
 }
 
 /* A closing client takes its memberships along: the delete is sent before the session is closed. */

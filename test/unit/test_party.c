@@ -195,4 +195,16 @@ TEST(test_leave_too_late) {
     leave(&m);
 }
 
+/* A node that went with its session was not deleted: the servers see to that when the session's time has passed. */
+TEST(test_leave_of_a_lost_session) {
+    member m;
+    enter(&m, "/party/lost", "me", DIVVY_PARTY);
+    assert_string_equal(listed(m.party), "me ");
+    divvy_testing_link_client(ensemble, m.client, DIVVY_TESTING_LINK_DOWN);
+    for (int timeout_ms = -1; timeout_ms <= 0; timeout_ms++)
+        ASSERT_FAILS(divvy_party_leave(m.party, timeout_ms), DIVVY_ELOST, m.client, "/party/lost");
+    divvy_testing_link_client(ensemble, m.client, DIVVY_TESTING_LINK_UP);
+    leave(&m);
+}
+
 TEST_GROUP(set_up, tear_down);
