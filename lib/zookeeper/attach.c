@@ -95,8 +95,8 @@ int divvy_client_attach(divvy_client **out, zhandle_t *handle, const divvy_clien
     divvy_client_config c;
     error = dv_config_copy(&c, sizeof c, &defaults, config ? config : &defaults);
     if (error) return dv_fail(NULL, error, "attach: the config was not made with DIVVY_CLIENT_CONFIG_INIT");
-    if (c.tls_ca_file || c.tls_certificate_file || c.tls_key_file || c.tls_key_password_file || c.sasl_user ||
-        c.sasl_mechanism)
+    if (c.tls_ca_file || c.tls_certificate_file || c.tls_key_file || c.tls_key_password_file || c.sasl_mechanism ||
+        c.sasl_user || c.sasl_password_file || c.sasl_service || c.sasl_host)
         return dv_fail(NULL, DIVVY_EINVAL,
                        "attach: tls_* and sasl_* are of no use for a handle that is open; open it by "
                        "zookeeper_init_ssl() or zookeeper_init_sasl()");

@@ -96,6 +96,9 @@ TEST(test_refused) {
     ASSERT_FAILS(divvy_client_attach(&client, h.handle, &config), DIVVY_EINVAL, NULL, "acl");
     assert_null(client);
     config = (divvy_client_config)DIVVY_CLIENT_CONFIG_INIT;
+    config.sasl_password_file = "/nobody"; /* The handle is open. */
+    ASSERT_FAILS(divvy_client_attach(&client, h.handle, &config), DIVVY_EINVAL, NULL, "sasl");
+    config = (divvy_client_config)DIVVY_CLIENT_CONFIG_INIT;
     config.death_watch = 1; /* The session is not the client's to end. */
     ASSERT_FAILS(divvy_client_attach(&client, h.handle, &config), DIVVY_EINVAL, NULL, "death_watch");
     assert_null(client);
