@@ -234,24 +234,26 @@ typedef struct {
     int64_t token; /* of the leader that was asked to step down; 0: it is not known yet */
 } wait_for;
 
-static int why_over(const divvy_election *e) {
+/* The end of a request is nothing to those who only ask who leads. */
+static int why_over(const wait_for *w) {
+    const divvy_election *e = w->election;
     if (e->ending) return DIVVY_ESTATE;
     int end = dv_client_end_error(e->object.client);
     if (end) return end;
-    return e->request_error ? e->request_error : e->view.error;
+    return w->token && e->request_error ? e->request_error : e->view.error;
 }
 
 static bool has_changed(void *context) {
     const wait_for *w = context;
     const dv_leader_view *v = &w->election->view;
-    return why_over(w->election) || (v->known && (!w->token || dv_leader_token(v->leader) != w->token));
+    return why_over(w) || (v->known && (!w->token || dv_leader_token(v->leader) != w->token));
 }
 
 int dv_election_wait_until_changed(divvy_election *e, int64_t token, dv_deadline deadline) {
     divvy_client *client = e->object.client;
     wait_for w = {e, token};
     int error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), has_changed, &w);
-    return error ? error : why_over(e);
+    return error ? error : why_over(&w);
 }
 
 int dv_election_find_leader(divvy_election *e, dv_leader **leader, dv_deadline deadline) {

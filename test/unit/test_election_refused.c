@@ -6,6 +6,7 @@
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
 #include "lib/test.h"
+#include "recipe/election.h"
 
 enum { NOAUTH = -102, CLIENTS = 3 };
 
@@ -83,6 +84,9 @@ TEST_IN(test_may_not_ask, set_up, tear_down) {
     assert_true(divvy_election_leads(elections[0]));
     assert_int_equal(divvy_election_leader(make(1, 0), &leader, 10000), 0);
     assert_int_equal(leader->token, divvy_election_token(elections[0]));
+    divvy_leader_free(leader);
+    elections[1]->request_error = DIVVY_EACCES; /* of a request of another thread, which has not taken it yet */
+    assert_int_equal(divvy_election_leader(elections[1], &leader, 10000), 0);
     divvy_leader_free(leader);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(divvy_election_ask_step_down(elections[1], 10000), DIVVY_EACCES);
