@@ -94,12 +94,14 @@ static bool can_send(void *context) {
 int dv_request_until_answered(divvy_client *client, dv_deadline deadline,
                               int (*send)(void *context, dv_deadline deadline), void *context) {
     int error;
+    bool again;
     do {
         error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), can_send, client);
         if (!error) error = dv_client_end_error(client);
         if (!error) error = send(context, deadline);
         if (error == DIVVY_ELOST && !dv_client_end_error(client))
             error = DIVVY_ECONNECTION; /* There will be another. */
-    } while ((error == DIVVY_ECONNECTION || error == DIVVY_EQUOTA) && dv_deadline_left_ms(client, deadline) != 0);
-    return error == DIVVY_ECONNECTION ? DIVVY_ETIMEDOUT : error;
+        again = error == DIVVY_ECONNECTION || error == DIVVY_EQUOTA;
+    } while (again && dv_deadline_left_ms(client, deadline) != 0);
+    return again ? DIVVY_ETIMEDOUT : error;
 }

@@ -6,6 +6,7 @@
 #include "divvy/divvy.h"
 #include "lib/fake_znode.h"
 #include "lib/test.h"
+#include "recipe/request.h"
 
 static dv_fake *fake;
 static int warnings;
@@ -126,6 +127,20 @@ TEST(test_earliest) {
     dv_client_unlock(client);
     dv_fake_advance(fake, 500);
     assert_null(client->odd.timer.link);
+}
+
+static int refuse_by_quota(void *context, dv_deadline deadline) {
+    (void)context, (void)deadline;
+    return DIVVY_EQUOTA;
+}
+
+/* A call that asks again and again is late when its time is over, whatever has refused it last. */
+TEST(test_late) {
+    divvy_client *client = dv_fake_client(fake);
+    dv_client_lock(client);
+    int error = dv_request_until_answered(client, dv_deadline_in(client, 0), refuse_by_quota, NULL);
+    dv_client_unlock(client);
+    assert_int_equal(error, DIVVY_ETIMEDOUT);
 }
 
 TEST_EACH(set_up, tear_down);
