@@ -18,6 +18,7 @@
 
 #include "base/threads.h"
 #include "client/error.h"
+#include "znode/path.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434 /* on every architecture but alpha; kernel headers before 5.3 lack it */
@@ -206,8 +207,7 @@ static char *find_program(void) {
     const char *folder = secure_getenv("DIVVY_LIBEXEC");
     bool told = folder && *folder;
     char *path = told ? NULL : find_beside_library();
-    if (!path && asprintf(&path, "%s/%s", told ? folder : DIVVY_LIBEXEC, name) < 0) return NULL;
-    return path;
+    return path ? path : dv_path_join(told ? folder : DIVVY_LIBEXEC, name);
 }
 
 /* Both descriptors are above those that the program is to have, so that neither takes the place of the other. */
@@ -268,10 +268,10 @@ static void reap(pid_t pid, bool ready) {
 
 static int start_program(int socket_fd, int program_fd, int process_fd) {
     char *path = find_program();
-    if (!path) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
     pid_t pid = 0;
-    int error = spawn(&pid, path, program_fd, process_fd);
+    int error = path ? spawn(&pid, path, program_fd, process_fd) : 0;
     close(program_fd);
+    if (!path) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
     bool ready = !error && is_ready(socket_fd);
     if (!error) reap(pid, ready);
     if (error)
