@@ -240,6 +240,7 @@ int divvy_partitioner_release_set_id(divvy_partitioner *p, uint64_t state_id) {
 
 int divvy_partitioner_failure(const divvy_partitioner *c, char *message, size_t message_bytes) {
     divvy_partitioner *p = mutable(c);
+    if (message && message_bytes) *message = '\0';
     if (!enter_quietly(p)) return p ? DIVVY_EFORK : DIVVY_EINVAL;
     int error = p->failure;
     if (message && message_bytes) snprintf(message, message_bytes, "%s", p->failure_text);

@@ -65,6 +65,8 @@ TEST(test_null) {
     ASSERT_FAILS(divvy_partitioner_release_set_id(NULL, 1), DIVVY_EINVAL, NULL, "");
     ASSERT_FAILS(divvy_partitioner_finish(NULL, 0), DIVVY_EINVAL, NULL, "");
     ASSERT_FAILS(divvy_partitioner_failure(NULL, message, sizeof message), DIVVY_EINVAL, NULL, "");
+    assert_string_equal(message, "");
+    strcpy(message, "untouched");
     ASSERT_FAILS(divvy_partitioner_set_items(NULL, items, 1), DIVVY_EINVAL, NULL, "");
     ASSERT_FAILS(divvy_partitioner_set_weight(NULL, 1), DIVVY_EINVAL, NULL, "");
     ASSERT_FAILS(divvy_partitioner_leave(NULL, 0, 1), DIVVY_EINVAL, NULL, "");
