@@ -10,7 +10,7 @@
 #include "registry/status.h"
 #include "znode/ensure.h"
 
-enum { ATTEMPTS_MAX = 100, ROLE_DATA_BYTES_MAX = 1024 };
+enum { ATTEMPTS_MAX = 100 };
 
 static void look(dv_service *s, int64_t now);
 static void resolve(dv_service *s, int64_t now);
@@ -330,9 +330,8 @@ static void on_role(void *context, const dv_reply *reply, int64_t now) {
     s->role_known = reply->error == 0;
     if (reply->error == 0) {
         s->role_version = reply->stat->version;
-        bool fits = reply->data_bytes <= ROLE_DATA_BYTES_MAX;
-        s->role_data = fits ? malloc(reply->data_bytes + 1) : NULL;
-        if (fits && !s->role_data) s->role_error = DIVVY_ENOMEM; /* The role is set to its own data. */
+        s->role_data = malloc(reply->data_bytes + 1);
+        if (!s->role_data) s->role_error = DIVVY_ENOMEM; /* V11: the role is set to its own data. */
         s->role_data_bytes = s->role_data ? reply->data_bytes : 0;
         if (s->role_data_bytes) memcpy(s->role_data, reply->data, reply->data_bytes);
     }

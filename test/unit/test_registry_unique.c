@@ -1,6 +1,8 @@
 /* Tests of unique services and purges. SPDX-License-Identifier: Apache-2.0 */
 #include "registry_ensemble_fixture.h"
 
+#include "testing/ensemble.h"
+
 /* ---- unique_service ---- */
 
 #define CANDIDATE(host) json("{'ttl':3,'host':'%s'}", host)
@@ -122,6 +124,36 @@ TEST(test_unique_malformed) {
     assert_int_equal(divvy_registry_malformed(a), 1);
     run(&w, 10);
     assert_int_equal(count_warnings(&w, DIVVY_WARN_ENTRY), 1);
+}
+
+static const dv_mem_blob *role_data(void) {
+    const dv_mem *mem = w.ensemble;
+    return dv_mem_path_find(mem, ROOT "/leader")->places[mem->truth_server].node->data;
+}
+
+/* V11: a claim sets the role's node to what stands there already, however much that is. What fits no transaction is
+ * left alone, and nobody holds the role. */
+TEST(test_unique_role_data) {
+    static char data[300000];
+    static const size_t sizes[] = {1, 1025, 100000, sizeof data};
+    divvy_registry *a = open_registry(&w, 0, NULL);
+    memset(data, 'x', sizeof data);
+    divvy_testing_put(w.ensemble, "/divvy", "", 0, DIVVY_TESTING_PERSISTENT);
+    divvy_testing_put(w.ensemble, ROOT, "", 0, DIVVY_TESTING_PERSISTENT);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        bool fits = sizes[i] < sizeof data;
+        divvy_testing_put(w.ensemble, ROOT "/leader", data, sizes[i], DIVVY_TESTING_PERSISTENT);
+        run(&w, 100);
+        cJSON *candidate = CANDIDATE("a"), *entry;
+        int expected = fits ? 0 : DIVVY_E2BIG;
+        assert_int_equal(divvy_registry_unique_service(a, "leader", candidate, &entry, WAIT_MS), expected);
+        cJSON_Delete(candidate);
+        cJSON_Delete(entry);
+        assert_non_null(role_data());
+        assert_int_equal(role_data()->bytes, sizes[i]);
+        assert_memory_equal(role_data()->data, data, sizes[i]);
+        if (fits) assert_int_equal(divvy_registry_unregister(a, "leader", "leader", WAIT_MS), 0);
+    }
 }
 
 /* Exactly one of the candidates that come at once holds the role, and all are told so. */
