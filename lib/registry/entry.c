@@ -65,8 +65,9 @@ bool dv_entry_within_bounds(const char *data, size_t data_bytes, const char **re
 /* ---- parsing ---- */
 
 /* Fields that we, or Curator, go by: the first would count for us, the last for Curator, so there must not be two. */
-static const char *const known_fields[] = {"name", "id",  "role",  "load",    "ttl",     "enabled", "serviceType",
-                                           "host", "pid", "nonce", "attempt", "address", "port",    "payload"};
+static const char *const known_fields[] = {
+    "name", "id",    "role",    "load", "ttl",     "enabled", "serviceType", "registrationTimeUTC", "host",
+    "pid",  "nonce", "address", "port", "payload", "attempt", "uriSpec",     "first_heartbeat",     "sslPort"};
 enum { KNOWN_FIELDS = sizeof known_fields / sizeof known_fields[0] };
 
 static bool has_twins(const cJSON *json) {

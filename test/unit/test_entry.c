@@ -143,6 +143,20 @@ TEST(test_malformed) {
     assert_int_equal(dv_entry_parse(&e, "web", "a", "{}\0{}", 5, &some_stat, &why), DIVVY_EPROTO);
 }
 
+/* V2: no field that we or Curator go by stands there twice, whatever its values are. Others may. */
+TEST(test_twice) {
+    char fields[] = "name id role load ttl enabled host pid nonce attempt address port sslPort payload serviceType "
+                    "uriSpec registrationTimeUTC first_heartbeat";
+    char *rest = fields;
+    for (const char *field; (field = strsep(&rest, " "));) {
+        char text[256];
+        snprintf(text, sizeof text, HEAD ",\"%s\":null,\"%s\":null}", field, field);
+        if (is_good(text)) fail_msg("taken: %s", text);
+        assert_non_null(strstr(why, "twice"));
+    }
+    assert_true(is_good(HEAD ",\"x\":1,\"x\":2}"));
+}
+
 static char *repeat(const char *text, size_t count, const char *tail) {
     size_t bytes = strlen(text);
     char *out = malloc(bytes * count + strlen(tail) + 1);
