@@ -58,11 +58,16 @@ static void take_out(dv_apache *apache, const char *path, size_t path_bytes) {
     free(node);
 }
 
+/* Returns whether a create that ended so may have been carried out, or may yet be, if the host's session goes on. */
+static bool may_stand(int error) {
+    if (dv_answer_is_raw(error)) return dv_answer_of(dv_answer_code(error)).verdict == DV_VERDICT_MAYBE;
+    return error == 0 || dv_outcome_unknown(error) || dv_session_over(error);
+}
+
 void dv_estate_note_create(dv_apache *apache, const dv_op *op, int error, const char *made) {
     if (!apache->znode.attached || !(op->mode & DV_EPHEMERAL)) return;
     if (error == 0 && made) add(apache, made, true, false);
-    else if (error == 0 || dv_outcome_unknown(error) || error == DIVVY_ECANCELED || dv_answer_is_raw(error))
-        add(apache, op->path, false, (op->mode & DV_SEQUENTIAL) != 0);
+    else if (may_stand(error)) add(apache, op->path, false, (op->mode & DV_SEQUENTIAL) != 0);
 }
 
 void dv_estate_note_delete(dv_apache *apache, const char *path, int error) {
