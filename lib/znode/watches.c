@@ -37,12 +37,12 @@ static dv_watched *make(dv_watches *all, const char *path, bool of_children) {
     return NULL;
 }
 
-static void link_watch(dv_watched *w, dv_watch *watch) {
+static void link_watch(dv_watch **list, dv_watch *watch) {
     assert(!watch->link);
-    watch->next = w->waiting;
-    watch->link = &w->waiting;
-    if (w->waiting) w->waiting->link = &watch->next;
-    w->waiting = watch;
+    watch->next = *list;
+    watch->link = list;
+    if (*list) (*list)->link = &watch->next;
+    *list = watch;
 }
 
 static void unlink_watch(dv_watch *watch) {
@@ -73,7 +73,7 @@ dv_watched *dv_watch_begin(dv_watches *watches, const char *path, bool of_childr
     dv_watched *w = find(watches, path, of_children);
     if (!w && !(w = make(watches, path, of_children))) return NULL;
     if (watch->link) unlink_watch(watch);
-    link_watch(w, watch);
+    link_watch(&w->waiting, watch);
     w->under_way++;
     return w;
 }
@@ -92,21 +92,25 @@ void dv_watch_drop(dv_znode *znode, dv_watch *watch) {
     watch->fired = NULL;
 }
 
+/* A watch may be armed again, or another taken back, while they are told one by one. */
+static void tell(dv_watch **told, dv_watch_kind kind, int64_t now) {
+    while (*told) {
+        dv_watch *watch = *told;
+        unlink_watch(watch);
+        if (watch->fired) watch->fired(watch, kind, now);
+    }
+}
+
 static void fire(dv_watches *watches, const char *path, bool of_children, dv_watch_kind kind, int64_t now) {
     dv_watched *w = find(watches, path, of_children);
     if (!w) return;
     if (w->waiting) watches->stats->watch_events++;
     set_armed(w, false);
-    /* Off the entry first: a watch may be armed again, or another taken back, while they are told one by one. */
-    dv_watch *told = w->waiting;
+    dv_watch *told = w->waiting; /* off the entry first */
     w->waiting = NULL;
     if (told) told->link = &told;
     w->under_way++; /* keeps w during the loop */
-    while (told) {
-        dv_watch *watch = told;
-        unlink_watch(watch);
-        if (watch->fired) watch->fired(watch, kind, now);
-    }
+    tell(&told, kind, now);
     assert(w->under_way > 0);
     w->under_way--;
     drop_if_idle(w);
@@ -124,14 +128,36 @@ void dv_fired_watch_init(dv_fired_watch *fired, dv_watches *watches, const char 
     strcpy(fired->path, path);
 }
 
-void dv_watches_clear(dv_watches *watches) {
+enum { OF_DATA, OF_CHILDREN, LISTS };
+
+/* Forgets all entries. Those who waited are in the lists then. */
+static void take_all(dv_watches *watches, dv_watch *waiting[LISTS]) {
     while (watches->tree) {
         dv_watched *w = *(dv_watched **)watches->tree; /* the root: a node begins with the pointer to its key */
         assert(!w->orphan);
         tdelete(w, &watches->tree, compare);
-        while (w->waiting) unlink_watch(w->waiting);
+        while (w->waiting) {
+            dv_watch *watch = w->waiting;
+            unlink_watch(watch);
+            link_watch(&waiting[w->of_children ? OF_CHILDREN : OF_DATA], watch);
+        }
         set_armed(w, false);
         w->orphan = true;
         drop_if_idle(w);
     }
+}
+
+void dv_watches_clear(dv_watches *watches) {
+    dv_watch *waiting[LISTS] = {NULL, NULL};
+    take_all(watches, waiting);
+    for (int i = 0; i < LISTS; i++) {
+        while (waiting[i]) unlink_watch(waiting[i]);
+    }
+}
+
+void dv_watches_fire_all(dv_watches *watches, int64_t now) {
+    dv_watch *waiting[LISTS] = {NULL, NULL};
+    take_all(watches, waiting);
+    tell(&waiting[OF_DATA], DV_WATCH_CHANGED, now);
+    tell(&waiting[OF_CHILDREN], DV_WATCH_CHILDREN, now);
 }

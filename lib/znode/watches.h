@@ -34,5 +34,7 @@ void dv_fired_watch_init(dv_fired_watch *fired, dv_watches *watches, const char 
 /* Takes a watch back: `unwatch` of every backend. */
 void dv_watch_drop(dv_znode *znode, dv_watch *watch);
 void dv_watches_clear(dv_watches *watches);
+/* Fires them all: one has fired, and it is not known which. Those who wait read again. */
+void dv_watches_fire_all(dv_watches *watches, int64_t now);
 
 #endif

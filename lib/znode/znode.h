@@ -13,7 +13,7 @@
  *     that this side refuses ends without waiting for those before it.
  *  4. A watch fires at most once, from the loop, before any later read shows the change. It is silent while the
  *     connection is down, and after dv_znode_unwatch(). It is given to one read at a time, and is armed by a read that
- *     succeeded, or by an exists that found nothing.
+ *     succeeded, or by an exists that found nothing. Without memory to tell which one has fired, all do.
  *  5. Whatever a backend says from another thread it puts into an event for the sink, the client's queue. */
 #ifndef DV_ZNODE_H
 #define DV_ZNODE_H

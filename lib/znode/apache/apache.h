@@ -64,6 +64,8 @@ typedef struct dv_apache {
     dv_pending_list sent;    /* given to the native client and not answered yet */
     dv_pending_list waiting; /* held back: too many are under way */
     dv_watches watches;
+    dv_event unnamed; /* posted when a watch has fired and there was no memory for its path */
+    atomic_bool unnamed_posted;
     divvy_stats stats;
     _Atomic(int) queued_log_lines;
 } dv_apache;
