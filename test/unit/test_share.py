@@ -83,8 +83,10 @@ CASES = {
                                'divvy_budget_limit_bytes{budget="watches"}': "100x9"}, 5),
     "DivvyLocksLost": ({'divvy_lock_losses_total{recipe="lock"}': "0x4 1x4"},
                        {'divvy_lock_losses_total{recipe="lock"}': "4x9"}, 0),
-    "DivvyMetricsStale": ({'node_textfile_mtime_seconds{file="/x/divvy.prom"}': "0x9"},
-                          {'node_textfile_mtime_seconds{file="/x/divvy.prom"}': "0+60x9",
+    "DivvyMetricsStale": ({'node_textfile_mtime_seconds{file="/x/queues.prom"}': "0x9",
+                           'divvy_build_info{process="queues"}': "1x9"},
+                          {'node_textfile_mtime_seconds{file="/x/queues.prom"}': "0+60x9",
+                           'divvy_build_info{process="queues"}': "1x9",
                            'node_textfile_mtime_seconds{file="/x/other.prom"}': "0x9"}, 4),
 }
 
