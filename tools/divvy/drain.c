@@ -56,7 +56,7 @@ static void print_help(void) {
     printf("\n"
            "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
            "\n"
-           "Exit codes: 0 the plan has the new weight, and with --wait items are where it wants\n"
+           "Exit codes: 0 the plan has the new weight, and with --wait items are where it wants them;\n"
            "1 divvy failed, and standard error says why: no member or several have that identifier,\n"
            "the pool follows no plan, divvy may not write it, no other member can take the items;\n"
            "2 wrong usage; 3 no server answered within --timeout; 4 --wait-timeout has passed.\n");

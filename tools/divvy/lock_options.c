@@ -48,7 +48,7 @@ static const dv_option table[] = {
              "how long the command has between SIGTERM and SIGKILL when it must end; at\n"
              "most a third of the session timeout (default: a fifth of it, 3s at most)"),
     FLAG("hold", hold,
-         "run no command; print \"held TOKEN\", then hold the lock until standard\n"
+         "run no command; print \"held TOKEN SLOT\", then hold the lock until standard\n"
          "input ends; see divvy-lock.bash"),
     TEXT("root", "PATH", root,
          "the znode above the locks: PATH/locks/NAME, PATH/semaphores/NAME\n"
