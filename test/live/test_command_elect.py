@@ -58,6 +58,19 @@ class Elect(Case):
         first.process.send_signal(signal.SIGTERM)
         self.assertEqual(first.end(), 0, first)
 
+    # A command may exit with any code, also with one that divvy has for its own failures: the candidate stands again.
+    def test_any_code(self):
+        first = self.candidate("a", text='echo $2 >>"$1/log"; exit 125')
+        wait_for(lambda: self.leaders()[:2] == ["a", "a"], "a leads again", self.leaders(), first)
+        first.process.send_signal(signal.SIGTERM)
+        self.assertEqual(first.end(), 0, first)
+
+    # SIGINT to divvy is passed on, and ends divvy with 0, whatever the command makes of it.
+    def test_interrupted(self):
+        first = self.candidate("a", text="trap 'exit 3' INT; echo leads; while :; do sleep 0.02; done").says("leads")
+        first.process.send_signal(signal.SIGINT)
+        self.assertEqual(first.end(), 0, first)
+
     # An operator asks: the command gets SIGTERM, the next one leads, and the one that was asked stands again.
     def test_step_down(self):
         first = self.candidate("a").says("leads")

@@ -175,12 +175,17 @@ static int judge(elector *l) {
     return dv_run_code(run, l->options.arguments[0]);
 }
 
-/* Returns whether it does not stand again. ^C in a terminal is the command's, and meant for all. */
-static bool is_final(const elector *l, int code) {
-    const dv_run *run = &l->run;
+/* Returns whether somebody has ended it. ^C in a terminal is the command's, and meant for all. */
+static bool is_asked(const dv_run *run) {
     bool typed = WIFSIGNALED(run->status) && (WTERMSIG(run->status) == SIGINT || WTERMSIG(run->status) == SIGQUIT);
-    bool no_command = run->refused && run->refused != ETIME;
-    return l->options.once || run->asked || run->passed == SIGINT || typed || no_command || code == DV_EXIT_TROUBLE;
+    return run->asked || run->passed == SIGINT || typed;
+}
+
+/* Returns whether it does not stand again. A command may exit with any code, so none says that. */
+static bool is_final(const elector *l) {
+    const dv_run *run = &l->run;
+    bool no_command = !run->over || run->guardian_died || (run->refused && run->refused != ETIME);
+    return l->options.once || is_asked(run) || no_command;
 }
 
 static int lead(elector *l) {
@@ -208,7 +213,7 @@ static int stand_and_lead(elector *l) {
         l->session.what_ends = "leadership";
         code = lead(l);
         l->session.what_ends = NULL;
-        if (is_final(l, code)) return l->run.asked || (!l->options.once && code > DV_EXIT_SIGNAL) ? 0 : code;
+        if (is_final(l)) return l->run.asked || (!l->options.once && is_asked(&l->run)) ? 0 : code;
         dv_run_again(&l->run);
         pause_before_next(l);
         code = 0;
