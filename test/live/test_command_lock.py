@@ -14,7 +14,9 @@ import subprocess
 import sys
 import time
 
-from command_harness import NOWHERE, Setting, another_certificate, children, main, no_credentials, wait_for
+from kazoo.client import KazooClient
+
+from command_harness import NOWHERE, Server, Setting, another_certificate, children, main, no_credentials, wait_for
 from lock_harness import (Case, EXAMPLES, LOST, NOT_HELD, Running, T, TIMED_OUT, TROUBLE, UNREACHABLE, USAGE,
                           environment, lock)
 
@@ -278,6 +280,22 @@ class Servers(Case):
             self.assertGreaterEqual(time.monotonic() - begun, 0.3)
             self.assertEqual((done.returncode, done.stderr),
                              (UNREACHABLE, "divvy: no ZooKeeper server answered at %s within 300 ms\n" % NOWHERE))
+
+    # One that waits while the server goes exits with 3: nobody knows whether somebody else has the lock.
+    def test_away_while_waiting(self):
+        server = Server()
+        self.addCleanup(server.do, "stop")
+        patient = ["--session-timeout", "2m", "--connect", server.connect]
+        self.script(*patient, text="echo held; exec sleep 60").says("held")
+        waiting = self.start(*patient, "--timeout", "20s", self.name, "true")
+        zookeeper = KazooClient(server.plain)
+        zookeeper.start()
+        wait_for(lambda: len(zookeeper.get_children("/divvy/locks/" + self.name)) == 2, "it waits", waiting)
+        zookeeper.stop()
+        zookeeper.close()
+        server.do("kill", "1")
+        self.assertEqual(waiting.end(), UNREACHABLE, waiting)
+        self.assertIn("divvy: the servers at %s do not answer" % server.connect, waiting.errors)
 
     # A lock that is for other credentials is refused, with 125 and one line; --verbose does not show ours.
     def test_credentials(self):

@@ -86,7 +86,8 @@ static int not_held(locker *l) {
         if (o->session.verbose) dv_command_tell(DIVVY_LOG_INFO, "somebody else has the lock \"%s\"", o->name);
         return (int)o->not_held_as;
     }
-    if (result == DIVVY_ETIMEDOUT && o->no_wait) {
+    /* Without a server nobody knows whether somebody else has it. */
+    if (result == DIVVY_ETIMEDOUT && (o->no_wait || l->session.suspended)) {
         dv_command_say("the servers at %s do not answer", o->session.connect);
         return DV_EXIT_UNREACHABLE;
     }

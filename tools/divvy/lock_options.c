@@ -92,8 +92,8 @@ void dv_lock_print_help(void) {
            "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
            "\n"
            "Exit codes: that of the command, or 128 and the signal's number if a signal ended it.\n"
-           "2 wrong usage; 3 no server answered within --connect-timeout; 4 somebody else has the\n"
-           "lock (with --no-wait), or had it for longer than --timeout, see -E; 5 divvy lost the\n"
+           "2 wrong usage; 3 no server answered within --connect-timeout or --timeout; 4 somebody else\n"
+           "has the lock (with --no-wait), or had it for longer than --timeout, see -E; 5 divvy lost the\n"
            "lock and ended the command; 124 the command ran for longer than --max-run; 125 the\n"
            "servers refused, and standard error says why; 126 the command cannot be executed; 127\n"
            "the command was not found.\n");
