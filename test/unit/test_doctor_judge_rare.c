@@ -75,6 +75,16 @@ TEST(test_slow_reads) {
     for (size_t i = 0; i < 5; i++) s.doctor.read_us[i] = 200000 + (int64_t)i;
     f = judge_servers(&s);
     assert_true(says(&f, DV_DOCTOR_WARNING, "latency", "a read takes 200.0 ms, the longest of 5 took 200.0 ms"));
+    char *page = dv_findings_page(&f);
+    assert_non_null(strstr(page, "set --session-timeout to more than 10800 ms")); /* five ticks and four reads */
+    free(page);
+    dv_findings_clear(&f);
+    s.doctor.tick_ms = 0;
+    for (size_t i = 0; i < 3; i++) s.servers[i].conf.tick_ms = 0;
+    f = judge_servers(&s);
+    page = dv_findings_page(&f);
+    assert_null(strstr(page, "set --session-timeout"));
+    free(page);
     dv_findings_clear(&f);
 }
 

@@ -144,6 +144,23 @@ TEST(test_rules_of_nobody) {
     clear(&p, &f);
 }
 
+/* ---- members ---- */
+
+/* A silent member of kazoo's tells no process. So its connection is named, and no process to be signalled. */
+TEST(test_silent_without_process) {
+    pool p;
+    set_pool(&p, 60 * SECOND_MS);
+    p.scene.connections[0].silent_ms = 5000;
+    dv_findings f = judge(&p);
+    assert_string_equal(found(&f, "silent")->todo, "look at the process on host (pid 12): kill -CONT 12");
+    dv_findings_clear(&f);
+    p.members[0].host = text("");
+    p.members[0].pid = 0;
+    f = judge(&p);
+    assert_string_equal(found(&f, "silent")->todo, "look at the process on 10.0.0.1:5");
+    clear(&p, &f);
+}
+
 /* ---- items ---- */
 
 /* An item whose tag only full members have is nobody's, and explain says more. */

@@ -142,6 +142,20 @@ static void judge_lag(const dv_doctor *d, dv_findings *f) {
 
 /* ---- the session ---- */
 
+/* The first one that tells. */
+static const dv_word_conf *known_conf(const dv_doctor *d) {
+    for (size_t i = 0; i < d->servers.count; i++) {
+        if (d->servers.list[i].conf.tick_ms) return &d->servers.list[i].conf;
+    }
+    return NULL;
+}
+
+/* Returns the servers' tick, or what we were told of it; 0: it is not known. */
+static int64_t ensemble_tick_ms(const dv_doctor *d) {
+    const dv_word_conf *conf = known_conf(d);
+    return conf ? conf->tick_ms : d->tick_ms;
+}
+
 static void judge_session(const dv_doctor *d, dv_findings *f) {
     if (!d->look_error) return;
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_ERROR, "connection", d->failed_path);
@@ -173,19 +187,14 @@ static void judge_latency(const dv_doctor *d, dv_findings *f) {
                     longest_ms);
     if (!slow) return;
     dv_finding_why(finding, "each step of a change takes that long, and heartbeats do");
-    dv_finding_todo(finding, "name nearer servers in --connect, or set --session-timeout to more than %.0f ms",
-                    4 * longest_ms + COMFORTABLE_TICKS * 1000.0);
+    int64_t ticks_ms = COMFORTABLE_TICKS * ensemble_tick_ms(d);
+    if (ticks_ms)
+        dv_finding_todo(finding, "name nearer servers in --connect, or set --session-timeout to more than %.0f ms",
+                        4 * longest_ms + (double)ticks_ms);
+    else dv_finding_todo(finding, "name nearer servers in --connect");
 }
 
 /* ---- ticks and timeouts ---- */
-
-/* The first one that tells. */
-static const dv_word_conf *known_conf(const dv_doctor *d) {
-    for (size_t i = 0; i < d->servers.count; i++) {
-        if (d->servers.list[i].conf.tick_ms) return &d->servers.list[i].conf;
-    }
-    return NULL;
-}
 
 static void judge_ticks_alike(const dv_doctor *d, int64_t tick_ms, dv_findings *f) {
     for (size_t i = 0; i < d->servers.count; i++) {
@@ -247,9 +256,8 @@ static void judge_bounds(const dv_doctor *d, const dv_word_conf *conf, dv_findin
 }
 
 static void judge_timeouts(const dv_doctor *d, dv_findings *f) {
-    const dv_word_conf *conf = known_conf(d);
-    int64_t tick_ms = conf ? conf->tick_ms : d->tick_ms, asked_ms = d->session_timeout_ms;
-    judge_bounds(d, conf, f);
+    int64_t tick_ms = ensemble_tick_ms(d), asked_ms = d->session_timeout_ms;
+    judge_bounds(d, known_conf(d), f);
     if (!tick_ms || asked_ms >= COMFORTABLE_TICKS * tick_ms) return;
     int64_t least_ms = (int64_t)(((double)tick_ms / 2 + 121) / 0.64) + 1; /* client.h: session_timeout_ms */
     dv_finding *finding = dv_findings_add(f, asked_ms < least_ms ? DV_DOCTOR_ERROR : DV_DOCTOR_WARNING, "timeouts", "");

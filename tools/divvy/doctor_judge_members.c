@@ -56,7 +56,8 @@ static void judge_silent(const dv_doctor *d, const dv_status_member *m, const dv
     dv_finding_what(finding, "it has sent nothing for at least %.1f s; its session ends after %.1f s",
                     (double)c->silent_ms / 1000, (double)c->timeout_ms / 1000);
     dv_finding_why(finding, "it is frozen or cut off: it no longer works on its %zu items", m->item_count);
-    dv_finding_todo(finding, "look at the process on %.200s: kill -CONT %" PRId64, place, m->pid);
+    if (m->pid) dv_finding_todo(finding, "look at the process on %.200s: kill -CONT %" PRId64, place, m->pid);
+    else dv_finding_todo(finding, "look at the process on %.200s", place);
 }
 
 /* Clients ping after a third of their timeout, kazoo's after 0.4 of it. */
