@@ -156,9 +156,15 @@ class Below(PoolsCase):
         owner.add_auth("digest", "user:secret")
         owner.set_acls(closed + "/party", OPEN_ACL_UNSAFE)
         wait_for(lambda: served.pool(0)["read"] and not served.pool(0)["trouble"], "the pool that may be read again")
+        up = 'divvy_serve_pool_up{pool="%s"} ' % closed
+        self.assertIn(up + "1\n", served.ask("/metrics")[2].decode())
+        owner.set_acls(closed + "/party", HIDDEN)
+        owner.create(closed + "/party/new")  # so that it has to be listed again
+        wait_for(lambda: up + "0\n" in served.ask("/metrics")[2].decode(), "the pool that may be read no longer")
         code, said = served.end()
         self.assertEqual(code, 0)
         self.assertCountEqual(said.splitlines(), [
+            "divvy: serve: %s: %s" % (closed, DENIED),
             "divvy: serve: %s can be read again" % closed,
             "divvy: serve: %s has more than %d children: pools below it are not found" % (wide, CHILDREN_MAX),
             "divvy: serve: %s may not be listed, so pools below it are not found" % hidden,

@@ -81,7 +81,7 @@ static void put_each(dv_metrics_writer *w, const dv_serve *serve, const dv_metri
 
 static bool up(const dv_serve_pool *pool, int64_t now_ms, uint64_t *out) {
     (void)now_ms;
-    *out = pool->read_at_ms && pool->counts.found;
+    *out = pool->read_at_ms && pool->counts.found && !pool->trouble;
     return true;
 }
 
@@ -118,7 +118,7 @@ static bool most_share(const dv_serve_pool *pool, int64_t now_ms, uint64_t *out)
 
 static void put_pools(dv_metrics_writer *w, const dv_serve *serve) {
     static const dv_metric_family families[] = {
-        {POOL "up", DV_METRIC_GAUGE, NULL, "1 while there is a pool at the path, and it was read."},
+        {POOL "up", DV_METRIC_GAUGE, NULL, "1 while there is a pool at the path, and it can be read."},
         {POOL "plan_generation", DV_METRIC_GAUGE, NULL, "Number of the pool's plan; 0: there is none."},
         {POOL "plan_in_force", DV_METRIC_GAUGE, NULL, "1 while all members follow the plan."},
         {POOL "plan_age_seconds", DV_METRIC_GAUGE, "seconds", "Time since the plan was written."},
