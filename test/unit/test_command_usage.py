@@ -18,6 +18,8 @@ WRONG = (
     (["lock", "--acl", "readable", "x", "true"], "need credentials"),
     (MEMBER + ["--rejoin-delay", "1m"], "--rejoin-delay needs an --identifier"),
     (MEMBER + ["--identifier", "m", "--replace"], "--replace is for a static member"),
+    (MEMBER + ["--identifier", "m", "--rejoin-delay", "1001h"], "out of range; it may be 1ms to 1000h"),
+    (["lock", "--grace", "30m", "x", "true"], "out of range; it may be 0ms to 20m"),
     (MEMBER + ["--identifier", "m", "--rejoin-delay", "1m", "--replace", "--handover-timeout", "0"],
      "--replace cannot work with --handover-timeout 0"),
     (MEMBER + ["--items-interval", "5s"], "--items-interval is for --items-from-command"),

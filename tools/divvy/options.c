@@ -42,9 +42,11 @@ static int take_duration(const char *command, const dv_option *option, void *val
     if (error == -1)
         return dv_command_misused(command, "--%s: \"%.100s\" is not a duration; give " DV_DURATION_FORMS, option->name,
                                   value);
+    bool in_hours = option->max_ms % 3600000 == 0;
     if (error || ms < option->min_ms || ms > option->max_ms)
-        return dv_command_misused(command, "--%s: \"%.100s\" is out of range; it may be %lldms to %lldh", option->name,
-                                  value, (long long)option->min_ms, (long long)(option->max_ms / 3600000));
+        return dv_command_misused(command, "--%s: \"%.100s\" is out of range; it may be %lldms to %lld%c", option->name,
+                                  value, (long long)option->min_ms,
+                                  (long long)(option->max_ms / (in_hours ? 3600000 : 60000)), in_hours ? 'h' : 'm');
     *(int64_t *)place(option, values) = ms;
     return 0;
 }

@@ -73,7 +73,7 @@ static const dv_option table[] = {
     CHOICE("items-order", "ORDER", items_order, orders,
            "the order in which round_robin deals items out, as in pools with kazoo:\n"
            "bytes (default); numeric, if kazoo's items are integers, such as range(12)"),
-    DURATION("rejoin-delay", rejoin_delay_ms, 1, 365 * (int64_t)DAY_MS,
+    DURATION("rejoin-delay", rejoin_delay_ms, 1, INT64_C(1000) * 3600 * 1000,
              "be a static member: one that is back with the same --identifier within\n"
              "DURATION, after a restart or a crash, has its items again, and nothing moves"),
     FLAG("replace", replace,
@@ -185,7 +185,7 @@ void dv_partition_print_help(void) {
            "kazoo). Without a plan, or with a bad file, nothing changes, and standard error says\n"
            "why. divvy follows a command and a znode by itself: what has changed is divided\n"
            "likewise, and a list that fails or is empty changes nothing. There SIGHUP has divvy look\n"
-           "at once. With --item, SIGHUP makes divvy leave the pool.\n"
+           "at once. With --item or --items-from -, SIGHUP makes divvy leave the pool.\n"
            "\n"
            "A share of more than some 13,000 items does not fit one session (man divvy says why). With\n"
            "--sessions N divvy is N members in one process, ID-1 to ID-N, which share the weight and\n"
