@@ -71,8 +71,7 @@ static void judge_stranger(const dv_explanation *e, const dv_explain_place *owne
     v->state = "stranger";
     say(v->now, NAME " stands first in the queue, and is not in the party: it has left, or has lost its session",
         owner->name);
-    say(v->next, "its place goes when session 0x%" PRIx64 " ends, by its timeout at the latest",
-        (uint64_t)owner->session);
+    say(v->next, "its place goes when session 0x%" PRIx64 " ends", (uint64_t)owner->session);
 }
 
 /* A plan without those that have gone is written within this time. */
