@@ -1,7 +1,8 @@
 """divvy for asyncio: the same objects, whose waits are coroutines. SPDX-License-Identifier: Apache-2.0
 
 The event loop serves the session: it polls the client's descriptor and its next deadline, and no thread is started. So
-what keeps the loop busy for longer than `client.time_left` loses the session. Callbacks run in the loop.
+what keeps the loop busy for longer than `client.time_left` loses the session. Callbacks run in the loop; only `func`
+and `on_load` are called where the session is served.
 
 Acquires and heartbeats are asynchronous in the library. The other calls that wait (lists of members and contenders,
 the registry's lookups, `finish()`) run in the loop's default executor, and serve the session there while they do.
