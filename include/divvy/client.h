@@ -42,7 +42,10 @@ typedef enum {
     DIVVY_LOST,        /**< the session is over, or must be taken as over by its deadline, which is final for it. A
                             client of divvy_client_open() then opens a new session by itself. An attached one waits for
                             divvy_client_reattach(); on a session that lives on it waits until its nodes are deleted */
-    DIVVY_AUTH_FAILED, /**< the servers refused the credentials, or demand some that were not given; final */
+    DIVVY_AUTH_FAILED, /**< final: the servers refused the credentials, or demand some that were not given; or the tick
+                            was told too small, the chroot cannot be made, or sessions end with their connections (B9 of
+                            docs/protocol.md). All calls then return the error that divvy_client_wait_connected() has
+                            for that, also where they list DIVVY_EAUTH alone */
     DIVVY_CLOSED       /**< divvy_client_close() was called; final */
 } divvy_session_state;
 
@@ -126,9 +129,11 @@ typedef struct {
 
     /**
      * TLS to the servers: PEM files of the CA (or CAs) that their certificates come from, of the client's certificate
-     * with its chain, and of its key. All three, or none, which is plain text. Needs a native client that was built
-     * with OpenSSL (docs/secure.md); hosts names the servers' secureClientPort. The files are read again at each
-     * connection, so a certificate is renewed by renaming a new file over the old one; no session is lost by that.
+     * with its chain, and of its key. All three, or none. With none of the four fields the environment names the files:
+     * $DIVVY_TLS_CA_FILE, _CERTIFICATE_FILE, _KEY_FILE, _KEY_PASSWORD_FILE; without these too it is plain text. Needs a
+     * native client that was built with OpenSSL (docs/secure.md); hosts names the servers' secureClientPort. The files
+     * are read again at each connection, so a certificate is renewed by renaming a new file over the old one; no
+     * session is lost by that.
      *
      * divvy checks a server's certificate, and that it is for the host name, or the address, in `hosts`, before it
      * takes the server into its list, and again after a connection was lost; a server that does not pass is not used
@@ -254,7 +259,8 @@ typedef struct {
  * @param out    [out] the client
  * @param config NULL: all defaults
  * @return 0, or
- *   DIVVY_EINVAL       hosts or chroot malformed, a time out of range, an unknown acl, credentials without a scheme or
+ *   DIVVY_EINVAL       out is NULL, a config without its INIT macro, a variable of the environment that is malformed;
+ *                      hosts or chroot malformed, a time out of range, an unknown acl, credentials without a scheme or
  *                      the reverse, an acl that needs credentials without them; the servers' tick is not known, or the
  *                      session timeout can hold nothing on such ticks (the message names the least that can);
  *                      death_watch neither 0 nor 1; failover_delay_ms negative, or not below session_timeout_ms;
@@ -286,7 +292,7 @@ DIVVY_API int divvy_client_open(divvy_client **out, const divvy_client_config *c
  *   DIVVY_EINTERRUPTED  the config's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
- *   DIVVY_EINVAL     client is NULL, or timeout_ms below -1
+ *   DIVVY_EINVAL     client is NULL, or timeout_ms below -1; or ensemble_tick_ms is below the server's tickTime
  */
 DIVVY_API int divvy_client_wait_connected(divvy_client *client, int64_t timeout_ms);
 

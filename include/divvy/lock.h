@@ -110,7 +110,7 @@ DIVVY_API int divvy_lock_create(divvy_lock **out, divvy_client *client, const di
  *   DIVVY_ENOENT     the path is deleted as often as it is made; or it lies below a chroot that does not exist
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_ESTATE     the lock is being destroyed
- *   DIVVY_EINVAL     lock is NULL, or timeout_ms below -1
+ *   DIVVY_EINVAL     lock is NULL, or timeout_ms below -1; or the path lies below an ephemeral node
  *   DIVVY_ENOMEM     an allocation failed
  *   DIVVY_EFORK      called in the child of a fork
  */

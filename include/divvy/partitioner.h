@@ -65,14 +65,14 @@ DIVVY_EXTERN_C_BEGIN
  * @param out    [out] the partitioner
  * @param client need not be connected yet
  * @return 0, or
- *   DIVVY_EINVAL       a NULL pointer, a path that is not absolute or that ZooKeeper refuses, no items, an empty or a
- *                      repeated item, a negative time or one over ten years, an unknown choice, an identifier that is
- *                      empty or cannot stand in a node's name, DIVVY_ASSIGN_FUNC without a function, a zone that is no
- *                      UTF-8, static_membership without an identifier, rejoin_delay_ms without static_membership,
- *                      max_moves above 4294967295, DIVVY_ORDER_NUMERIC with an item that is no decimal number, and
- *                      weight, zone, max_moves, static_membership, tags, item_cap or min_members with an assignment
- *                      that is no plan; a load_unit, a load_interval_ms, a load_floor, tags, an item_cap or a
- *                      min_members that is none
+ *   DIVVY_EINVAL       a NULL pointer, a config without its INIT macro, a path that is not absolute or that ZooKeeper
+ *                      refuses, no items, an empty or a repeated item, a negative time or one over ten years, an
+ *                      unknown choice, an identifier that is empty or cannot stand in a node's name, DIVVY_ASSIGN_FUNC
+ *                      without a function or the reverse, a zone that is no UTF-8, static_membership without an
+ *                      identifier, rejoin_delay_ms without static_membership, max_moves above 4294967295,
+ *                      DIVVY_ORDER_NUMERIC with an item that is no decimal number, and weight, zone, max_moves,
+ *                      static_membership, tags, item_cap or min_members with an assignment that is no plan; a
+ *                      load_unit, a load_interval_ms, a load_floor, tags, an item_cap or a min_members that is none
  *   DIVVY_E2BIG        an item whose lock's path is longer than 64 KiB, an identifier or a zone over 512 bytes, more
  *                      than 1,000,000 items
  *   DIVVY_ENOMEM       allocation failed; nothing changed
@@ -283,7 +283,8 @@ DIVVY_API int divvy_partitioner_is_replaced(const divvy_partitioner *p);
 /**
  * Returns why the partitioner is in DIVVY_FAILURE.
  * @param message [out] may be NULL; at most message_bytes with the NUL
- * @return the error (DIVVY_ECANCELED after finish() and leave()), 0 when it has not failed, DIVVY_EINVAL for NULL
+ * @return the error (DIVVY_ECANCELED after finish() and leave()), 0 when it has not failed, DIVVY_EINVAL for NULL,
+ *   DIVVY_EFORK in the child of a fork
  */
 DIVVY_API int divvy_partitioner_failure(const divvy_partitioner *p, char *message, size_t message_bytes);
 
@@ -326,7 +327,7 @@ DIVVY_API size_t divvy_partitioner_node(const divvy_partitioner *p, char *path, 
  *   DIVVY_E2BIG   more than 1,000,000 items, or one whose lock's path is longer than 64 KiB
  *   DIVVY_ESTATE  the members divide by a rule of names now, because one of them does not follow plans or this one does
  *                 not: then each goes by its own configuration, which never changes while it lives; or this one has
- *                 failed
+ *                 failed, finished, or leaves
  *   DIVVY_ENOMEM  allocation failed; nothing changed
  *   DIVVY_ECLOSED, DIVVY_EFORK
  * Source: docs/protocol.md, rules D17 and D20.

@@ -58,7 +58,7 @@ DIVVY_API int divvy_party_join(divvy_party **out, divvy_client *client, const ch
  *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
- *   DIVVY_EINVAL     an argument is NULL, or timeout_ms below -1
+ *   DIVVY_EINVAL     an argument is NULL, or timeout_ms below -1; or the path lies below an ephemeral node
  *   DIVVY_ENOMEM     an allocation failed
  */
 DIVVY_API int divvy_party_members(divvy_party *party, divvy_strings **out, int64_t timeout_ms);
@@ -112,7 +112,7 @@ DIVVY_API size_t divvy_party_node(const divvy_party *party, char *path, size_t p
  * @return 0 when the node is gone (also when it was gone before), or
  *   DIVVY_ETIMEDOUT  the deletion was not confirmed in time
  *   DIVVY_ELOST      the session is lost, and the servers delete the node
- *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_ECLOSED, DIVVY_EAUTH  the client has ended
  *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork

@@ -90,10 +90,10 @@ DIVVY_API void divvy_pool_result_init(divvy_pool_result *result, size_t size);
  *   DIVVY_ENOENT     there is no pool at `path`, or it has no such member
  *   DIVVY_ESTATE     names decide, because of a member that divvy_client_error() names; nobody is in the pool; or the
  *                    member would be drained, and no other is left to take its items
- *   DIVVY_EINVAL     a NULL pointer, a path that ZooKeeper refuses, an empty name, a weight out of range, a `by` or
- *                    `why` that is too long or not UTF-8, a request without its INIT macro; or several members have the
- *                    identifier: the message lists their nodes
- *   DIVVY_E2BIG      a name is longer than any member's
+ *   DIVVY_EINVAL     a NULL pointer, a path that ZooKeeper refuses or "/" without a chroot, an empty name, a weight out
+ *                    of range, a `by` or `why` that is too long or not UTF-8, a request without its INIT macro; or
+ *                    several members have the identifier: the message lists their nodes
+ *   DIVVY_E2BIG      a name is longer than any member's, or item's
  *   DIVVY_EUNSUPPORTED  a later release of divvy wrote the plan
  *   DIVVY_EACCES     the access list denies reading the pool, or writing its plan
  *   DIVVY_ETIMEDOUT  the time has passed: no server answered, or the plan is broken, not there yet, or without the

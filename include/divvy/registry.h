@@ -92,7 +92,8 @@ typedef struct {
                             it is unregistered */
     double heartbeat_jitter; /**< of that interval: so much of it more or less, by chance. 0 to 0.5; default 0.1 */
     /** Asked for the load before each heartbeat sent by itself; `load` is what was said last. A callback (rule 5 of
-     * client.h). Where it does not return in time the heartbeat is sent with the last load. NULL: it never changes */
+     * client.h). Where it does not return in time, or no finite number, the heartbeat is sent with the last load. NULL:
+     * it never changes */
     double (*on_load)(divvy_registry *registry, const char *role, const char *id, double load, void *user);
     size_t watch_bytes;    /**< the most that live views take of the client's `watch_path_bytes`; 0: half, the most */
     int64_t poll_ms;       /**< views that do not fit are read this often instead; 0: 5000 */
@@ -129,8 +130,8 @@ DIVVY_API void divvy_registry_config_init(divvy_registry_config *config, size_t 
  * @param client need not be connected yet
  * @param config NULL: all defaults
  * @return 0, or
- *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses, an empty host or nonce or one that is no UTF-8, a
- *                 number out of its range, a config without its INIT macro
+ *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses or "/", an empty host or nonce or one that is no
+ *                 UTF-8, a number out of its range, a config without its INIT macro
  *   DIVVY_E2BIG   host or nonce is longer than 1024 bytes
  *   DIVVY_ENOMEM  an allocation failed
  *   DIVVY_EFORK   called in the child of a fork
@@ -172,8 +173,8 @@ DIVVY_API void divvy_registry_close_async(divvy_registry *registry, void (*gone)
  * @param stored     [out] the entry as it stands in ZooKeeper; may be NULL
  * @param timeout_ms -1: for ever
  * @return 0, or
- *   DIVVY_EINVAL     a field is missing, or is not what it must be: divvy_client_error() names it; registry is NULL, or
- *                    timeout_ms below -1
+ *   DIVVY_EINVAL     a field is missing, or is not what it must be: divvy_client_error() names it; the status has more
+ *                    than 32 levels; registry is NULL, or timeout_ms below -1
  *   DIVVY_E2BIG      the entry is larger than an entry may be; the role or the id is longer than 4096 bytes
  *   DIVVY_ELIMIT     no room for one more ephemeral node in the session's budget; or 65536 heartbeats wait already
  *   DIVVY_EACCES     the access list denies creating, writing, or deleting

@@ -130,7 +130,7 @@ DIVVY_API int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client
  *   DIVVY_EACCES     the access list of the path denies creating, reading, writing, or deleting
  *   DIVVY_ENOENT     the path is deleted as often as it is made; or it lies below a chroot that does not exist
  *   DIVVY_EDEADLK    called inside a callback
- *   DIVVY_EINVAL     semaphore is NULL, or timeout_ms below -1
+ *   DIVVY_EINVAL     semaphore is NULL, or timeout_ms below -1; or the path lies below an ephemeral node
  *   DIVVY_ENOMEM     an allocation failed
  *   DIVVY_EFORK      called in the child of a fork
  */

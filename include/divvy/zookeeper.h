@@ -71,7 +71,7 @@ DIVVY_EXTERN_C_BEGIN
  * @param handle of libzookeeper_mt, connected or not
  * @param config NULL: all defaults. hosts, session_timeout_ms, auth_scheme and auth are the host's business and are
  *   ignored. acl: DIVVY_ACL_AUTO is DIVVY_ACL_OPEN here, since it cannot be seen whether the host has given the handle
- *   credentials; with DIVVY_ACL_CREATOR or _READABLE it must have, or creating fails with DIVVY_EINVAL. on_log gets
+ *   credentials; with DIVVY_ACL_CREATOR or _READABLE it must have, or creating fails with DIVVY_EACCES. on_log gets
  *   our lines only: the native client's go where the host has sent them. Both budgets are of this client alone
  * @return 0, or
  *   DIVVY_EINVAL  out or handle is NULL, tls_* or sasl_* are set (open the handle by
