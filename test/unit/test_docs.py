@@ -8,8 +8,8 @@ file has that heading; each name of a file below docs/, test/, tools/ or bench/ 
 file of docs/ has in backquotes is there, if it does not end in a word such as NAME; each block of C in
 docs/guide.md, docs/migrate.md, docs/write-a-recipe.md and docs/change-a-handover.md stands word for word in their
 sources; each function that docs/architecture.md and docs/change-a-handover.md name is defined in lib/ or tools/, and
-each file of C that they name is there; each file of C or Python that a comment of lib/, tools/, include/ or test/ names
-is there; README.md has at most 900 words.
+each file of C that they name is there, and so is each line that a diff of theirs takes out; each file of C or Python
+that a comment of lib/, tools/, include/ or test/ names is there; README.md has at most 900 words.
 """
 
 import pathlib
@@ -92,7 +92,7 @@ def check_quotes(name, sources, faults):
 
 
 def check_tour(name):
-    """Yields each function and each file of C that a document names and the checkout lacks."""
+    """Yields each function, file of C, and line taken out by a diff, that a document has and the checkout lacks."""
     text = (ROOT / name).read_text(encoding="utf-8")
     sources = [path for top in ("lib", "tools", "test") for path in (ROOT / top).rglob("*.[ch]")]
     there = {path.name for path in sources}
@@ -103,6 +103,11 @@ def check_tour(name):
         yield f"{name}: no file defines {function}()"
     for file in sorted(set(re.findall(r"\b(\w+\.[ch])\b", text)) - there):
         yield f"{name}: there is no {file}"
+    lines = set(code.split("\n"))
+    for block in re.findall(r"^```diff\n(.*?)^```$", text, flags=re.S | re.M):
+        for line in re.findall(r"^-(.*)$", block, flags=re.M):
+            if line not in lines:
+                yield f"{name}: no file has the line that a diff takes out: {line}"
 
 
 def comments(path):
