@@ -302,7 +302,7 @@ void dv_session_revive(divvy_client *client, int64_t now);
 void dv_own_node_add(divvy_client *client, dv_own_node *node);
 void dv_own_node_remove(divvy_client *client, dv_own_node *node);
 void dv_session_beaten(void *context, int error, const dv_reply *replies, size_t count, int64_t now);
-/* 0 while there is a session or will be one, else DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH. */
+/* 0 while there is a session or will be one, else DIVVY_ECLOSED, or what has ended the last one for good. */
 int dv_client_end_error(const divvy_client *client);
 /* Returns why a request has failed: the reason of the session's end where that is why, else what the error means. */
 const char *dv_client_why(const divvy_client *client, int error);

@@ -438,7 +438,7 @@ int64_t dv_client_time_left_ms(divvy_client *client, int64_t now) {
 }
 
 const char *dv_client_why(const divvy_client *client, int error) {
-    bool ended = error == DIVVY_EAUTH && client->end_error == error && client->end_reason[0];
+    bool ended = error != DIVVY_ELOST && client->end_error == error && client->end_reason[0];
     return ended ? client->end_reason : divvy_strerror(error);
 }
 

@@ -323,7 +323,7 @@ class Access(Case):
             stranger = Member(self.path)
         self.assertEqual(stranger.end(), 1, stranger)
         self.assertEqual(stranger.ledger.lines[-1]["state"], "FAILURE")
-        self.assertRegex(stranger.errors, r"(?m)^divvy: FAILURE: .*access list")
+        self.assertRegex(stranger.errors, r"(?m)^divvy: FAILURE: [^(]*: the access list of the node denies this$")
         self.assertEqual([member.stop() for member in members], [0, 0], members)
         self.assertNotIn("secret", members[0].errors + members[0].output)
 

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """Access lists that an operator sets on a pool's nodes. SPDX-License-Identifier: Apache-2.0
 
-Shows that members leave them as they are.
+Shows that members leave them as they are, and which node a command may not read.
 
 usage: test_command_access.py BUILD_FOLDER [TEST...]     a TEST is a name such as Access.test_kept
 """
 from kazoo.security import make_digest_acl
 
 from command_harness import Setting, children, main
+from look_harness import run
 from partition_harness import Case, ITEMS, Member, wait_divided
 
 
@@ -41,6 +42,15 @@ class Access(Case):
         made = self.start_and_kill()
         again = self.start_and_kill()
         self.assertTrue(all(again[item] > made[item] for item in ITEMS))
+
+    # A command that may not read the plan names its node.
+    def test_plan_denied(self):
+        for name in ("party", "locks", "plan"):
+            Setting.zookeeper.create(f"{self.path}/{name}", makepath=True)
+        Setting.zookeeper.set_acls(self.path + "/plan", [make_digest_acl("somebody", "else", all=True)])
+        done = run("history", "--path", self.path)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, f"^divvy: [^ ]*{self.path}/plan cannot be read: .*access list")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
  * virtual clock. SPDX-License-Identifier: Apache-2.0 */
 #include "base/container.h"
 #include "client_clock_fixture.h"
+#include "divvy/lock.h"
+
 /* By the rules C2 to C4. */
 #define MARGIN_MS (TIMEOUT_MS / 100 + 20)
 #define GUARD_MS (TICK_MS / 2 + 100)
@@ -211,6 +213,21 @@ TEST(test_told_by_a_server) {
         assert_string_equal(sessions, ends[i].told);
         assert_string_equal(heard, "PCLO");
     }
+}
+
+/* C3: a tick that was told too small ends the client, and what fails for that names both numbers. */
+TEST(test_tick_too_small) {
+    divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
+    divvy_lock *lock;
+    config.path = "/l";
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    assert_int_equal(divvy_lock_create(&lock, client, &config), 0);
+    dv_client_lock(client);
+    dv_session_tick_told(client, TICK_MS + 1, dv_fake_now(fake));
+    dv_client_unlock(client);
+    assert_int_equal(divvy_lock_acquire(lock, -1), DIVVY_EINVAL);
+    assert_non_null(strstr(divvy_client_error(client), "is 4500, and the server's tickTime 4501: set it to that"));
+    divvy_lock_destroy(lock);
 }
 
 /* --- the barrier: R1 -------------------------------------------------------------------------------------------- */

@@ -70,6 +70,10 @@ static void drop(reading *r) {
 
 static void ask_more(reading *r);
 
+void dv_look_blame(dv_look *look, const char *path) {
+    snprintf(look->failed_path, sizeof look->failed_path, "%s", path);
+}
+
 static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
     request *q = context;
@@ -78,7 +82,7 @@ static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     r->answered++;
     if (!r->abandoned && !r->error) {
         if (!error) error = r->reads->take(r->reads->context, q->index, reply);
-        if (error) snprintf(r->look->failed_path, sizeof r->look->failed_path, "%s", q->path);
+        if (error) dv_look_blame(r->look, q->path);
         r->error = error;
         ask_more(r);
     }

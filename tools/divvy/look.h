@@ -68,6 +68,9 @@ int dv_look_at(dv_look *look, int (*ask)(dv_look *look, void *context), void *co
 /* Returns the path whose read ended the last dv_look_at(), "" where none did. */
 const char *dv_look_failed_path(const dv_look *look);
 
+/* Names the path whose read, by other means than dv_look_read(), ends this look. */
+void dv_look_blame(dv_look *look, const char *path);
+
 /* Tells an error of dv_look_at() on stderr, in one line. Returns the exit code. */
 int dv_look_failed(const dv_look *look, int error);
 

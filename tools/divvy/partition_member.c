@@ -201,8 +201,8 @@ static int judge(dv_partition_member *m) {
     if (m->ledger.out_of_memory) return dv_session_end(&m->session, DV_EXIT_FAILED, "out of memory");
     if (m->ledger.state != DIVVY_FAILURE) return DV_EXIT_DONE;
     char reason[DV_SESSION_REASON_BYTES] = "";
-    int error = divvy_partitioner_failure(m->p, reason, sizeof reason);
-    return dv_session_end(&m->session, DV_EXIT_FAILED, "FAILURE: %s (%s)", reason, divvy_strerror(error));
+    divvy_partitioner_failure(m->p, reason, sizeof reason);
+    return dv_session_end(&m->session, DV_EXIT_FAILED, "FAILURE: %s", reason);
 }
 
 int dv_partition_member_judge(dv_partition_member *m) {

@@ -57,5 +57,7 @@ static int begin_reading(dv_pool_plan *plan) {
 int dv_pool_plan_read(dv_pool_plan *plan) {
     int error = begin_reading(plan);
     while (!error && !plan->read && !plan->read_error) error = dv_look_step(plan->look);
-    return error ? error : plan->read ? 0 : plan->read_error;
+    if (error || plan->read) return error;
+    dv_look_blame(plan->look, plan->path);
+    return plan->read_error;
 }
