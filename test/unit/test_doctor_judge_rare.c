@@ -18,6 +18,19 @@ TEST(test_states_of_servers) {
     dv_findings_clear(&f);
 }
 
+/* Servers that cannot be reached tell nothing, and nothing is said of how they are configured. */
+TEST(test_no_server) {
+    scene s;
+    set_scene(&s);
+    for (size_t i = 0; i < 3; i++) s.servers[i] = server("a:1", DV_SERVER_UNREACHABLE), s.servers[i].conf.tick_ms = 0;
+    s.doctor.looked = false;
+    s.doctor.read_count = 0;
+    dv_findings f = judge_servers(&s);
+    assert_int_equal(f.count, 3);
+    assert_int_equal(dv_findings_of(&f, DV_DOCTOR_ERROR), 3);
+    dv_findings_clear(&f);
+}
+
 /* A server that lists no clients makes members that have died unknown; of several that is said once. */
 TEST(test_mute_servers) {
     scene s;

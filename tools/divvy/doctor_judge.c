@@ -299,7 +299,7 @@ void dv_doctor_judge_servers(const dv_doctor *d, dv_findings *f) {
     judge_session(d, f);
     judge_words(d, f);
     judge_lag(d, f);
-    if (d->look_error && !d->looked && !known_conf(d)) return;
+    if (!d->looked && !known_conf(d)) return; /* No server has told anything. */
     judge_tick(d, f);
     judge_timeouts(d, f);
     judge_latency(d, f);
