@@ -87,7 +87,10 @@ CASES = {
                            'divvy_build_info{process="queues"}': "1x9"},
                           {'node_textfile_mtime_seconds{file="/x/queues.prom"}': "0+60x9",
                            'divvy_build_info{process="queues"}': "1x9",
-                           'node_textfile_mtime_seconds{file="/x/other.prom"}': "0x9"}, 4),
+                           'node_textfile_mtime_seconds{file="/x/other.prom"}': "0x9",
+                           'node_textfile_mtime_seconds{file="/x/report.prom"}': "0x9",
+                           'divvy_build_info{process="report"}': "1x9",
+                           'divvy_lock_held{process="report",recipe="write_lock"}': "0x9"}, 4),
 }
 
 
