@@ -1,5 +1,6 @@
 """asyncio, on a real server. SPDX-License-Identifier: Apache-2.0"""
 import asyncio
+import concurrent.futures
 import os
 import threading
 
@@ -66,6 +67,19 @@ def test_closed_descriptor():
         assert loop.remove_reader(other)
         for descriptor in {event, other}:
             os.close(descriptor)
+    run(main())
+
+
+# Where a call that waits cannot be made, as the executor has ended, the loop serves the session all the same.
+def test_no_executor():
+    async def main():
+        client, ended = aio.Client("127.0.0.1:1", ensemble_tick_ms=100), concurrent.futures.ThreadPoolExecutor()
+        ended.shutdown()
+        asyncio.get_running_loop().set_default_executor(ended)
+        with pytest.raises(RuntimeError):
+            await client.wait_connected(0)
+        assert not client._paused
+        client.close()
     run(main())
 
 

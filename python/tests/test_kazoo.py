@@ -172,6 +172,16 @@ def test_party_beside_kazoos(zk, plain, path, shallow):
     assert ours.leave() is True and ours.leave() is False and list(theirs) == ["theirs"]
 
 
+# A member whose session is lost while it leaves has left: the servers delete its node.
+def test_leave_of_a_lost_session(zk, path, monkeypatch):
+    def lost():
+        raise divvy.SessionLost
+    party = zk.Party(path, "ours")
+    party.join()
+    monkeypatch.setattr(party._party, "leave", lost)
+    assert party.leave() is True and not party.participating
+
+
 # What is held, or takes part, goes on when the program forgets the object, as with kazoo.
 def test_forgotten(zk, path):
     zk.Lock(path + "l").acquire()

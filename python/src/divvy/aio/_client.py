@@ -75,7 +75,11 @@ class Waits(Handle):
         """Makes a waiting call in the executor. The loop serves the session again when it has returned."""
         client, stop = self._client, Stop()
         client._pause()
-        call = client._loop.run_in_executor(None, functools.partial(call_until, stop, function, self, *arguments))
+        try:
+            call = client._loop.run_in_executor(None, functools.partial(call_until, stop, function, self, *arguments))
+        except BaseException:  # there is no executor any longer
+            client._resume()
+            raise
         call.add_done_callback(lambda _: client._resume())
         try:
             return await asyncio.shield(call)

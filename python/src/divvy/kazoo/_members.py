@@ -1,6 +1,7 @@
 """kazoo's SetPartitioner and parties. SPDX-License-Identifier: Apache-2.0"""
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Optional
 
 import divvy
@@ -188,7 +189,7 @@ class Party(Unique):
             return False
         session_of(self.client).keep(party, False)
         try:
-            with as_kazoo():
+            with as_kazoo(), contextlib.suppress(divvy.SessionLost):  # then the servers delete its node
                 party.leave()
         finally:
             party.close()
