@@ -73,6 +73,7 @@ static void on_ensured(void *context, int error, int64_t now) {
     dv_service *s = context;
     if (!still_at_work(s, error, now)) return;
     bool may_come = !error || error == DIVVY_ENOENT || error == DIVVY_ECONNECTION || error == DIVVY_EQUOTA;
+    if (error == DIVVY_EQUOTA) s->tasks->attempts = 0; /* B12: as long as it takes */
     if (!may_come) fail(s, error, now);
     else if (s->tasks->kind == DV_TASK_CLAIM) look(s, now);
     else write_entry(s, now);
@@ -108,6 +109,7 @@ static void on_written(void *context, int error, const dv_reply *replies, size_t
     } else if (error == 0) {
         succeed(s, stat ? stat->version : 0, now);
     } else if (dv_outcome_unknown(error)) {
+        if (error == DIVVY_EQUOTA) s->tasks->attempts = 0; /* B12 */
         resolve(s, now);
     } else if (error == DIVVY_ENOENT && s->creating) {
         make_role(s, now);

@@ -397,6 +397,27 @@ TEST(test_async) {
     cJSON_Delete(status);
 }
 
+/* B12: what a quota refuses is stored when the quota is raised, however long that takes. */
+TEST(test_quota) {
+    divvy_registry *r = open_registry(&w, 0, NULL);
+    beat_only(r, json("{'id':'a','role':'web','load':1,'ttl':60}"));
+    done_count = done_error = 0;
+    assert_int_equal(divvy_testing_quota(w.ensemble, ROOT, 2), 0);
+    run(&w, 1000);
+    for (int i = 0; i < 2; i++) { /* another node of the role, and one of another role */
+        cJSON *status = json("{'id':'b','role':'%s','load':1,'ttl':60}", i ? "api" : "web");
+        assert_int_equal(divvy_registry_heartbeat_async(r, status, -1, on_done, &done_count), 0);
+        cJSON_Delete(status);
+    }
+    run(&w, 400000);
+    assert_int_equal(done_count, 0);
+    assert_int_equal(divvy_testing_quota(w.ensemble, ROOT, -1), 0);
+    run(&w, 10000);
+    assert_int_equal(done_count, 2);
+    assert_int_equal(done_error, 0);
+    assert_int_equal(nodes(ROOT "/web") + nodes(ROOT "/api"), 3);
+}
+
 /* ---- what a caller may get wrong ---- */
 
 TEST(test_arguments) {
