@@ -108,7 +108,7 @@ typedef struct {
     int manual;                  /**< 1: no thread of ours runs the loop; the caller runs divvy_client_process(), in
                                      time: all that is held is lost when it does not come */
     const char *auth_scheme;     /**< "digest", or NULL for none. Digest credentials travel in clear text */
-    const char *auth;            /**< "user:password"; never printed by us */
+    const char *auth;            /**< "user:password", 4096 bytes at most; never printed by us */
     int acl;                     /**< DIVVY_ACL_AUTO, _OPEN, _CREATOR, _READABLE */
     size_t ephemeral_path_bytes; /**< budget for the paths of ephemeral nodes; 0: 1 MiB, which is the most */
     size_t watch_path_bytes;     /**< budget for watched paths; 0: 512 KiB, which is the most. Half is for places that
@@ -260,9 +260,10 @@ typedef struct {
  * @param config NULL: all defaults
  * @return 0, or
  *   DIVVY_EINVAL       out is NULL, a config without its INIT macro, a variable of the environment that is malformed;
- *                      hosts or chroot malformed, a time out of range, an unknown acl, credentials without a scheme or
- *                      the reverse, an acl that needs credentials without them; the servers' tick is not known, or the
- *                      session timeout can hold nothing on such ticks (the message names the least that can);
+ *                      hosts, chroot or credentials malformed, a time out of range, an unknown acl, credentials without
+ *                      a scheme or the reverse, an acl that needs credentials without them; the servers' tick is not
+ *                      known, or the session timeout can hold nothing on such ticks (the message names the least that
+ *                      can);
  *                      death_watch neither 0 nor 1; failover_delay_ms negative, or not below session_timeout_ms;
  *                      TLS: one of its files is missing, or cannot be read or used, or their names or the password
  *                      have a comma, or OpenSSL would trust other CAs too; SASL: the user or the password file is
