@@ -54,7 +54,8 @@ class Bash(Case):
         holder = self.script(text="echo held; exec sleep 60").says("held")
         done = self.bash('divvyLock --no-wait "$2" echo wrong; echo $?\n'
                          'divvyLock --timeout 4s "$2" echo wrong; echo $?\n'
-                         'divvyLock --no-wait -E 9 "$2" echo wrong; echo $?; divvyLock -n 2 "$2" echo right; echo $?\n'
+                         'divvyLock --no-wait -E 9 "$2" echo wrong; echo $?\n'
+                         'divvyLock -n 2 --no-death-watch "$2" echo right; echo $?\n'
                          'divvyLock --shared --root=/other/bash -- "$2" echo right; echo $?\n'
                          'divvyLock "$2"; echo $?; divvyLock --nonsense x "$2" echo wrong; echo $?')
         self.assertEqual(done.stdout.split(), ["4", "4", "9", "right", "0", "right", "0", "2", "2"])

@@ -27,7 +27,7 @@ divvyLock() {
             divvy lock --help
             return
             ;;
-        --no-wait | --shared | --verbose | --*=* | -[nE]?*)
+        --no-* | --shared | --verbose | --*=* | -[nE]?*)
             divvyLockOptions[${#divvyLockOptions[@]}]=$1
             shift
             ;;
