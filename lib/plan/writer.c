@@ -439,28 +439,46 @@ static void after_chunks(dv_plan_writer *a, int64_t now) {
     }
 }
 
+typedef struct {
+    dv_plan_writer *of;
+    char *path;
+} chunk_create;
+
 static void send_more(dv_plan_writer *a);
 
+static void free_create(chunk_create *c) {
+    free(c->path);
+    free(c);
+}
+
 static void on_chunk(void *context, const dv_reply *reply, int64_t now) {
-    dv_plan_writer *a = context;
+    dv_plan_writer *a = ((chunk_create *)context)->of;
     assert(a->under_way > 0 && a->under_way <= CHUNKS_IN_FLIGHT);
     a->under_way--;
     note(a, reply->error);
+    free_create(context);
     send_more(a);
     proceed(a, now);
+}
+
+/* Its path lives until it is answered, as znode.h wants it. */
+static int create_chunk(dv_plan_writer *a, const dv_plan_draft_chunk *chunk) {
+    chunk_create *c = malloc(sizeof *c);
+    if (c == NULL) return DIVVY_ENOMEM;
+    *c = (chunk_create){a, dv_path_join(a->config.path, chunk->name)};
+    int error = DIVVY_ENOMEM;
+    if (c->path != NULL) {
+        error = dv_znode_create(a->client->znode, c->path, chunk->bytes, chunk->count, DV_PERSISTENT, on_chunk, c);
+    }
+    if (error != 0) free_create(c);
+    return error;
 }
 
 static void send_more(dv_plan_writer *a) {
     while (a->error == 0 && !a->cut && !a->stopped && a->under_way < CHUNKS_IN_FLIGHT &&
            a->chunks_sent < a->draft.chunk_count) {
         dv_plan_draft_chunk c = dv_plan_draft_chunk_at(&a->draft, a->chunks_sent++);
-        char *path = dv_path_join(a->config.path, c.name);
-        int error = DIVVY_ENOMEM;
-        if (path != NULL) {
-            error = dv_znode_create(a->client->znode, path, c.bytes, c.count, DV_PERSISTENT, on_chunk, a);
-        }
-        requested(a, error);
-        free(path);
+        requested(a, create_chunk(a, &c));
     }
 }
 

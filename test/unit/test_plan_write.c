@@ -50,6 +50,17 @@ TEST(test_first_plan_with_chunks) {
     close_pool();
 }
 
+/* B8: a chunk that the servers refuse, as they lack create2, is made otherwise, though it was a client's first node. */
+TEST(test_chunks_on_old_servers) {
+    use_chunks(100);
+    open_pool(50, 3);
+    ensemble->config.release = DIVVY_TESTING_3_4;
+    assert_true(write_all(&users[0]) > 0);
+    assert_true(dv_plan_root_chunk_count(&users[0].memory.root) > 5);
+    assert_reads_as(&users[0].memory);
+    close_pool();
+}
+
 /* A member that finds a root of generation 0 begins the plan in its place, under its epoch. */
 TEST(test_place_left_alone) {
     use_chunks(100);
