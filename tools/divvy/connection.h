@@ -63,7 +63,7 @@ extern const dv_choice dv_session_acls[];
         .name = "acl", .argument = "ACL", .kind = DV_OPTION_CHOICE, .offset = offsetof(type, field.acl), \
         .help = "who may touch the nodes that are made: open (anyone), creator (members with\n"          \
                 "the same credentials), readable (creator, and anyone may read), or\n"                   \
-                "auto: creator with --auth-file, else open (default)",                                   \
+                "auto: creator with --auth-file or SASL, else open (default)",                           \
         .choices = dv_session_acls                                                                       \
     }
 #define DV_SESSION_OPTION_METRICS(type, field)                                                                  \
