@@ -131,6 +131,52 @@ class Silent(unittest.TestCase):
                 self.assertIn(address + " is not used: it takes the connection but says nothing", done.stderr)
         self.assertLess(seconds[1], 2 * seconds[0])
 
+    @staticmethod
+    def forward(connection, address):
+        """Passes on what comes, in both directions, until one side ends."""
+        server = socket.create_connection(address)
+
+        def copy(source, sink):
+            try:
+                while data := source.recv(65536):
+                    sink.sendall(data)
+                sink.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass  # The test is over, or the other side is.
+
+        threading.Thread(target=copy, args=(connection, server), daemon=True).start()
+        threading.Thread(target=copy, args=(server, connection), daemon=True).start()
+
+    # The native client is in a handshake with a server that has fallen silent when another takes its place in the list.
+    # Where our thread closed that connection, the native client hung or crashed.
+    def test_falls_silent(self):
+        server = Server("good")
+        self.addCleanup(server.do, "stop")
+        host, port = server.secure.split(":")
+        first, first_address = self.listen()
+        second = socket.socket()
+        self.addCleanup(second.close)
+        second.bind(("127.0.0.1", 0))  # It refuses connections until it listens.
+        second_address = "127.0.0.1:%d" % second.getsockname()[1]
+        kept = []
+
+        def serve():
+            try:
+                self.forward(first.accept()[0], (host, int(port)))  # the look at it
+                kept.append(first.accept()[0])
+                second.listen()
+                threading.Thread(target=lambda: [kept.append(first.accept()[0]) for _ in range(100)],
+                                 daemon=True).start()
+                while True:
+                    self.forward(second.accept()[0], (host, int(port)))
+            except OSError:
+                pass  # The test is over.
+
+        threading.Thread(target=serve, daemon=True).start()
+        done = lock(first_address + "," + second_address, "--session-timeout", "60s", wait="50s")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(first_address + " is not used: it takes the connection but says nothing", done.stderr)
+
     # A server that is being started hangs up: that says nothing about it.
     def test_hangs_up(self):
         listener, address = self.listen()

@@ -57,9 +57,11 @@ typedef struct dv_apache {
     divvy_session_state state; /* by the events that the loop has handled */
     int64_t opened_at;         /* when the handle was opened; 0: it has been connected since */
     dv_job *resolve_job, *tick_job;
-    bool tick_asked;   /* once for each client: an ensemble has one tickTime */
-    char *servers;     /* the literals in use; NULL: none yet */
-    int resolve_error; /* why no host name had an address at the last look; 0: one had */
+    bool tick_asked;            /* once for each client: an ensemble has one tickTime */
+    char *servers;              /* the literals in use; NULL: none yet */
+    pthread_mutex_t next_mutex; /* guards what the I/O thread takes over */
+    char *next_servers;         /* these literals are to come into use; NULL: none */
+    int resolve_error;          /* why no host name had an address at the last look; 0: one had */
 
     dv_pending_list sent;    /* given to the native client and not answered yet */
     dv_pending_list waiting; /* held back: too many are under way */
@@ -71,6 +73,8 @@ typedef struct dv_apache {
 } dv_apache;
 
 /* connection.c */
+/* On the native client's I/O thread, with a line of its log: takes over other servers where a connection has failed. */
+void dv_apache_take_servers(dv_apache *apache, const char *line);
 int64_t dv_apache_now_ms(const dv_znode *znode);
 int dv_apache_random(dv_znode *znode, void *bytes, size_t count);
 void dv_apache_stats(const dv_znode *znode, divvy_stats *out);

@@ -212,6 +212,52 @@ static void tell_unknown(dv_apache *apache, int error) {
     apache->resolve_error = error;
 }
 
+/* ---- other servers ---- */
+
+/* Where a connection ends that was made, the native client still has to tell of it, and would not once it has other
+ * servers. Then the next one that fails will do. */
+void dv_apache_take_servers(dv_apache *apache, const char *line) {
+    if (!strstr(line, " zk retcode=")) return;
+    pthread_mutex_lock(&apache->next_mutex);
+    int state = apache->next_servers ? zoo_state(apache->handle) : ZOO_CONNECTED_STATE;
+    char *servers = state == ZOO_CONNECTED_STATE || state == ZOO_READONLY_STATE ? NULL : apache->next_servers;
+    if (servers) apache->next_servers = NULL;
+    pthread_mutex_unlock(&apache->next_mutex);
+    if (!servers) return;
+    zoo_set_servers(apache->handle, servers);
+    dv_silence_watch(apache->silence, servers, silent_ms_of(apache));
+}
+
+/* zoo_set_servers() may close the connection, here under the native client's I/O thread. In a TLS handshake that is a
+ * crash, so that over TLS this thread does it itself, where it tells of a connection that has failed. A session without
+ * a slot of the log has no such moment. Returns false: out of memory. */
+static bool give_servers(dv_apache *apache) {
+    char *servers = apache->tls ? strdup(apache->servers) : NULL;
+    if (apache->tls && !servers) return false;
+    if (!apache->tls || apache->log_slot < 0) {
+        zoo_set_servers(apache->handle, apache->servers);
+        if (servers) dv_silence_watch(apache->silence, servers, silent_ms_of(apache));
+        return true;
+    }
+    pthread_mutex_lock(&apache->next_mutex);
+    char *before = apache->next_servers;
+    apache->next_servers = servers;
+    pthread_mutex_unlock(&apache->next_mutex);
+    free(before);
+    if (apache->state != DIVVY_CONNECTED) dv_silence_allow(apache->silence, SILENT_MIN_MS);
+    return true;
+}
+
+static void use_servers(dv_apache *apache) {
+    if (give_servers(apache)) {
+        start_pauses(apache);
+        return;
+    }
+    say(apache, DIVVY_LOG_WARN, "no memory for other servers: those in use stay until the next look");
+    free(apache->servers);
+    apache->servers = NULL;
+}
+
 static void on_resolved(void *context, char *literals, char *refusals, int error) {
     dv_apache *apache = context;
     assert(apache->resolve_job);
@@ -228,10 +274,7 @@ static void on_resolved(void *context, char *literals, char *refusals, int error
     if (!apache->handle) {
         if (open_handle(apache) != 0) say(apache, DIVVY_LOG_ERROR, "the native client could not be started");
     } else if (changed) {
-        zoo_set_servers(apache->handle, apache->servers);
-        start_pauses(apache);
-        if (apache->silence && !dv_silence_set_servers(apache->silence, apache->servers))
-            say(apache, DIVVY_LOG_WARN, "no memory: a server that hangs in the TLS handshake may hold this client up");
+        use_servers(apache);
     }
     /* The native client sends no event when SASL has failed. */
     if (apache->sasl && apache->handle && zoo_state(apache->handle) == ZOO_AUTH_FAILED_STATE) {
@@ -317,6 +360,8 @@ static void close_handle(dv_znode *znode) {
     if (apache->handle) zookeeper_close(apache->handle); /* joins the native threads */
     dv_silence_stop(apache->silence);
     if (apache->tls) dv_signals_restore_but_pipe(&signals);
+    free(apache->next_servers);
+    apache->next_servers = NULL;
     apache->handle = NULL;
     apache->silence = NULL;
 }
@@ -327,6 +372,7 @@ void dv_apache_free(dv_znode *znode) {
     dv_apache_forget_all(apache);
     dv_apache_log_detach(apache->log_slot);
     dv_pause_destroy(&apache->pause);
+    pthread_mutex_destroy(&apache->next_mutex);
     dv_hosts_free(&apache->hosts);
     if (apache->auth) explicit_bzero(apache->auth, strlen(apache->auth));
     explicit_bzero(&apache->key, sizeof apache->key);
@@ -376,6 +422,7 @@ void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv
     apache->log_slot = -1;
     apache->requested_timeout_ms = (int)config->session_timeout_ms;
     dv_pause_init(&apache->pause, apache->requested_timeout_ms);
+    pthread_mutex_init(&apache->next_mutex, NULL);
     choose_acl(apache, config->acl);
 }
 

@@ -71,7 +71,9 @@ static void on_line(int slot, const char *message) {
     dv_apache *apache = slots[slot];
     if (apache) post_line(apache, message);
     pthread_mutex_unlock(&slots_mutex);
-    if (apache) pause_after_close(apache, message);
+    if (!apache) return;
+    pause_after_close(apache, message);
+    dv_apache_take_servers(apache, message);
 }
 
 #define SLOT_FUNCTION(n)                           \

@@ -114,15 +114,14 @@ void dv_silence_allow(dv_silence *silence, int silent_ms) {
     pthread_mutex_unlock(&silence->mutex);
 }
 
-bool dv_silence_set_servers(dv_silence *silence, const char *servers) {
-    char *copy = strdup(servers);
-    if (!copy) return false;
+void dv_silence_watch(dv_silence *silence, char *servers, int silent_ms) {
     pthread_mutex_lock(&silence->mutex);
     char *before = silence->servers;
-    silence->servers = copy;
+    silence->servers = servers;
+    if (silence->silent_ms != DV_SILENCE_ANY) silence->silent_ms = silent_ms;
+    pthread_cond_signal(&silence->changed);
     pthread_mutex_unlock(&silence->mutex);
     free(before);
-    return true;
 }
 
 void dv_silence_stop(dv_silence *silence) {

@@ -19,8 +19,8 @@ enum { DV_SILENCE_ANY = INT_MAX };
 /* NULL when there is no memory, or no thread could be had. */
 dv_silence *dv_silence_start(const char *servers, int silent_ms);
 void dv_silence_allow(dv_silence *silence, int silent_ms);
-/* Returns false when there is no memory for them; those it has stay. */
-bool dv_silence_set_servers(dv_silence *silence, const char *servers);
+/* Takes over malloc'ed other servers. Unless any silence is allowed, so much is from now on. */
+void dv_silence_watch(dv_silence *silence, char *servers, int silent_ms);
 /* Joins the thread. NULL is fine. */
 void dv_silence_stop(dv_silence *silence);
 
