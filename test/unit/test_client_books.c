@@ -119,6 +119,24 @@ TEST(test_callbacks_wake) {
     assert_false(woken_inside || woken_for_none || client->callbacks);
 }
 
+static void run_nothing(dv_event *event, int64_t now) {
+    (void)event, (void)now;
+}
+
+/* In manual mode process() is due at once for a call to the user alone, and for an event alone. */
+TEST(test_due_at_once) {
+    dv_event event = {.run = run_nothing};
+    assert_int_equal(divvy_client_next_deadline(client), -1);
+    queue_callbacks(1);
+    assert_int_equal(divvy_client_next_deadline(client), 0);
+    dv_fake_run(fake);
+    assert_int_equal(divvy_client_next_deadline(client), -1);
+    dv_client_post(client, &event);
+    assert_int_equal(divvy_client_next_deadline(client), 0);
+    dv_fake_run(fake);
+    assert_int_equal(divvy_client_next_deadline(client), -1);
+}
+
 /* A waiting call has what is left until its deadline, and then nothing. */
 TEST(test_deadline) {
     dv_deadline deadline = dv_deadline_in(client, 2);

@@ -47,6 +47,10 @@ TEST(test_lengths) {
         int64_t plain = (guard_ms + TIMEOUT_MS / 200 + TIMEOUT_MS / 10 - 1) / (TIMEOUT_MS / 10);
         assert_true((n + 1) * interval_ms <= (plain + 1) * (TIMEOUT_MS / 10));
     }
+    /* The guard of ticks of 2 s, and a round trip, are one heartbeat of a timeout of 10 s, to the millisecond. */
+    dv_clock_reset(&clock_, 2000);
+    dv_clock_connected(&clock_, 10000, 0, 0);
+    assert_int_equal(dv_clock_heartbeat_ms(&clock_), 1100 + 50);
 }
 
 /* A tick that is not known proves nothing, whatever is written, and however long the timeout: it has no bound. */

@@ -121,3 +121,42 @@ TEST(test_close_of_one_that_waits_to_drive) {
     join(closer);
     divvy_testing_ensemble_destroy(ensemble);
 }
+
+static bool is_closed(void) {
+    dv_client_lock(client);
+    bool closed = client->life == DV_CLIENT_CLOSED;
+    dv_client_unlock(client);
+    return closed;
+}
+
+static int ask(divvy_client *c, void *user) {
+    (void)c, (void)user;
+    sem_post(&may_close);
+    return !DV_WAIT(is_closed(), 1000 * DEADLINE_S);
+}
+
+static void *wait_connected(void *result) {
+    *(int *)result = divvy_client_wait_connected(client, -1);
+    return NULL;
+}
+
+/* A close waits for a call that still asks its user whether to go on, and ends when that call does. */
+TEST(test_close_of_one_that_asks) {
+    divvy_testing_ensemble *ensemble;
+    divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
+    divvy_client_config client_config = DIVVY_CLIENT_CONFIG_INIT;
+    pthread_t waiter, closer;
+    int result = 0;
+    config.real_clock = 1;
+    client_config.interrupted = ask;
+    assert_int_equal(divvy_testing_ensemble_create(&ensemble, &config), 0);
+    for (unsigned i = 0; i < SERVERS; i++) assert_int_equal(divvy_testing_kill_server(ensemble, i), 0);
+    assert_int_equal(divvy_testing_client_open(&client, ensemble, &client_config), 0);
+    assert_int_equal(sem_init(&may_close, 0, 0), 0);
+    assert_int_equal(pthread_create(&waiter, NULL, wait_connected, &result), 0);
+    assert_int_equal(pthread_create(&closer, NULL, close_it, NULL), 0);
+    join(waiter);
+    assert_int_equal(result, DIVVY_ECLOSED);
+    join(closer);
+    divvy_testing_ensemble_destroy(ensemble);
+}

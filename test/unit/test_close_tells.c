@@ -297,6 +297,40 @@ TEST_IN(test_held, set_up, tear_down) {
     divvy_election_destroy(election);
 }
 
+static bool told_while_closing;
+
+static void on_acquired(divvy_lock *lock, int result, void *user) {
+    (void)lock, (void)user;
+    tell("%s ", result == DIVVY_ECANCELED ? "canceled" : "acquired");
+}
+
+/* Has the close stand still once everybody knows of it. */
+static void hear_close(dv_listener *listener, dv_session_event event, int64_t now) {
+    (void)now;
+    if (event != DV_SESSION_CLOSING) return;
+    dv_client_unlock(client);
+    told_while_closing = DV_WAIT(is_told("canceled"), WAIT_MS);
+    dv_client_lock(client);
+    dv_unlisten(client, listener);
+}
+
+/* What the close ends is told by the client's own thread while the close waits for the servers. */
+TEST_IN(test_acquire, set_up, tear_down) {
+    divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
+    dv_listener listener = {.hear = hear_close};
+    divvy_lock *held = hold_lock(), *wanted;
+    config.path = "/lock";
+    assert_int_equal(divvy_lock_create(&wanted, client, &config), 0);
+    assert_int_equal(divvy_lock_acquire_async(wanted, -1, on_acquired, NULL), 0);
+    dv_client_lock(client);
+    dv_listen(client, &listener);
+    dv_client_unlock(client);
+    close_client();
+    divvy_lock_destroy(held);
+    divvy_lock_destroy(wanted);
+    assert_true(told_while_closing);
+}
+
 /* ---- what other processes do: leaders and services ---- */
 
 static divvy_client *open_another(void) {

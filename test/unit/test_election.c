@@ -418,6 +418,7 @@ TEST(test_preference_of_names) {
                  {"g,p=5", 0},
                  {"g__lock__0000000000", 0},
                  {"g,p=7x__lock__0000000000", 0},
+                 {",p=5__lock_-0000000001", 0},
                  {",p=9__lock__-0000000001", 9}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(dv_queue_preference(cases[i].name), cases[i].preference);

@@ -1,4 +1,5 @@
 /* Tests of divvy/election.h: what a client that closes still tells and asks. SPDX-License-Identifier: Apache-2.0 */
+#include "client/client.h"
 #include "election_fixture.h"
 
 /* Clients may be closed before their elections are destroyed, whatever these do. */
@@ -14,6 +15,17 @@ TEST(test_closed_first) {
     divvy_leader *leader;
     assert_int_equal(divvy_election_ask_step_down(o->election, 100), DIVVY_ECLOSED);
     assert_int_equal(divvy_election_leader(o->election, &leader, 100), DIVVY_ECLOSED);
+    close_all();
+}
+
+/* A closed client that an election still holds has no timer, for which an ensemble in memory would return to it. */
+TEST(test_no_timer_of_a_closed_one) {
+    open_clients(1);
+    member *o = watch(0);
+    run(1000);
+    assert_non_null(o->client->timers.first);
+    divvy_client_close(take_client(0));
+    assert_null(o->client->timers.first);
     close_all();
 }
 

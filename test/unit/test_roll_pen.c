@@ -224,3 +224,18 @@ TEST_IN(test_stop, set_up, tear_down) {
     answer_set(0, 20);
     assert_int_equal(told.gone, 1);
 }
+
+/* One that waits for its turn to write is stopped at once, though the watch still waits for an answer. */
+TEST_IN(test_stop_before_its_turn, set_up, tear_down) {
+    dv_fake_client(fake)->lookouts = 2;
+    settle_first('b', "abcd");
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    assert_pending("exists " PARTY);
+    run_in_turn(dv_roll_watch_stop);
+    dv_fake_advance(fake, 100);
+    assert_pending("exists " PARTY);
+    assert_int_equal(told.gone, 0);
+    answer_exists(4, 10, 5);
+    assert_int_equal(told.gone, 1);
+}
