@@ -64,7 +64,7 @@ static void start_done(dv_callback *callback) {
 static void release_done(dv_callback *callback) {
     dv_acquire *acquire = (dv_acquire *)(void *)callback;
     dv_acquisition *a = acquire->acquisition;
-    start_done(callback);
+    assert(a->granted != acquire);
     free(acquire);
     dv_object_told_done(&a->object);
 }
