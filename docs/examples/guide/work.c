@@ -32,9 +32,10 @@ int main(void) {
     config.worker = work;
 
     divvy_client *client;
-    divvy_workers *workers;
+    divvy_workers *workers = NULL;
     if (divvy_client_open(&client, &servers) != 0) return complain(divvy_client_error(NULL));
-    int error = divvy_workers_create(&workers, client, &config);
+    int error = divvy_client_wait_connected(client, 10000); /* later it finds the servers again by itself */
+    if (!error) error = divvy_workers_create(&workers, client, &config);
     if (!error) error = divvy_workers_run(workers); /* until SIGTERM or ^C */
     if (error) complain(divvy_client_error(client));
     divvy_workers_destroy(workers);
