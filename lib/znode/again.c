@@ -273,13 +273,15 @@ static bool is_due(const dv_sent *s, sent_stage stage, int64_t now) {
 
 static void send_due(dv_again *again, int64_t now) {
     enum { NO_MEMORY_MS = 50 };
+    bool lacks_memory = false;
     for (dv_sent *s = again->first; s; s = s->next) {
-        if (!is_due(s, TO_SEND_AGAIN, now)) continue;
-        if (send_once(s) == 0) {
+        if (!is_due(s, TO_SEND_AGAIN, lacks_memory ? now + NO_MEMORY_MS : now)) continue;
+        lacks_memory = lacks_memory || send_once(s) != 0;
+        if (lacks_memory) { /* Those behind it wait, too. */
+            s->due_at = now + NO_MEMORY_MS;
+        } else {
             s->stage = WITH_BACKEND;
             again->waiting--;
-        } else {
-            s->due_at = now + NO_MEMORY_MS;
         }
     }
 }

@@ -130,6 +130,36 @@ TEST(test_order) {
     divvy_client_close(client);
 }
 
+/* The client's backend, which lacks the memory for some requests. */
+static const dv_znode_backend *backend;
+static int refusals;
+
+static int submit_or_refuse(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context) {
+    if (refusals > 0 && refusals--) return DIVVY_ENOMEM;
+    return backend->submit(znode, op, watch, done, context);
+}
+
+/* B11: a write that cannot be sent again, for want of memory, keeps its place before what waits behind it. */
+TEST(test_order_without_memory) {
+    divvy_client *client = open_warned();
+    outcome first, second;
+    backend = client->znode->backend;
+    dv_znode_backend refusing = *backend;
+    refusing.submit = submit_or_refuse;
+    answer(client, THROTTLED, 0, 1);
+    ask(client, &first, op_create("/a", "", 0), NULL);
+    divvy_testing_run(ensemble, 5);
+    ask(client, &second, op_create("/b", "", 0), NULL);
+    client->znode->backend = &refusing;
+    refusals = 1;
+    assert_int_equal(await(&first), 0);
+    assert_int_equal(refusals, 0);
+    assert_int_equal(await(&second), 0);
+    assert_true(first.stat.czxid < second.stat.czxid);
+    client->znode->backend = backend;
+    divvy_client_close(client);
+}
+
 /* An answer that says nothing is a lost answer to a write, whether it was carried out or not, and none to a read. */
 TEST(test_unknown_answer) {
     divvy_client *client = open_warned();
