@@ -30,6 +30,7 @@ struct Place {
     uint64_t czxid;
     bool parks; // it has entered without a list, or need not have read a note
     bool listed_first;
+    std::map<std::string, uint64_t> gifts; // by node: the set of a note that gave it to its member, who has read that
 };
 
 // A place that left when its next owner was ready.
@@ -153,7 +154,15 @@ class Player {
         uint64_t mzxid = hex(r.value("mzxid"));
         if (r.has("mzxid") && !papers[node].committed.count(mzxid)) return "nobody wrote such a note";
         m.last[node] = mzxid;
+        if (mzxid) note_gifts(r, node, papers[node].committed[mzxid]);
         return nullptr;
+    }
+    // What was given stays so when the note has gone. A member whose session is not proven owns it only later.
+    void note_gifts(const Record &r, const std::string &node, const Text &t) {
+        for (const Given &g : t.given)
+            for (auto &p : queues[g.item])
+                if (p.second.who == r.who && p.second.number == g.number + 1 && p.second.czxid <= g.seen)
+                    p.second.gifts[node] = t.set;
     }
 
     // ---- places ----
@@ -163,7 +172,7 @@ class Player {
         if (replay::number_at(name) == std::string::npos) return nullptr;
         if (queues[item].count(name)) return "that place stands";
         Place &place = queues[item][name];
-        place = {std::string(r.who), replay::number_of(name), hex(r.value("zxid")), false, false};
+        place = {std::string(r.who), replay::number_of(name), hex(r.value("zxid")), false, false, {}};
         auto m = members.find(std::string(r.who));
         if (m == members.end()) return nullptr; // kazoo's, or an administrator's
         Own &own = m->second.items[item];
@@ -242,7 +251,13 @@ class Player {
             return apply(w, {TAKE_BY_NUMBER, SELF, 0});
         }
         w.members[SELF].czxid = 2;
-        w.members[SELF].read[OTHER] = note_for(m, own.from, item, place, &w.members[SELF].czxid);
+        Note &n = w.members[SELF].read[OTHER] = note_for(m, own.from, item, place, &w.members[SELF].czxid);
+        auto gift = place->gifts.find(own.from);
+        if (gift != place->gifts.end() && gift->second == own.set) {
+            n = {};
+            n.known = 1;
+            n.given = n.given_to = w.members[SELF].czxid = 2;
+        }
         return ask(&w, TAKE_BY_NUMBER);
     }
     // Returns whether its patience has ended since it follows plans that give the item away. The record of that comes
