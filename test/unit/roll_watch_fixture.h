@@ -173,9 +173,20 @@ static inline dv_roll written(void) {
     return roll;
 }
 
+/* The last warning in the log. */
+static char logged[256];
+
+static inline void on_log(int level, const char *message, void *user) {
+    (void)user;
+    if (level == DIVVY_LOG_WARN) snprintf(logged, sizeof logged, "%s", message);
+}
+
 static inline int set_up(void **state) {
     (void)state;
-    fake = dv_fake_open(NULL);
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.on_log = on_log;
+    logged[0] = '\0';
+    fake = dv_fake_open(&config);
     assert_int_equal(dv_fake_client(fake)->listen_from, 300); /* W18 */
     assert_int_equal(dv_fake_client(fake)->lookouts, 3);
     dv_fake_client(fake)->listen_from = 4;

@@ -170,6 +170,33 @@ TEST(test_fence_asked_again) {
     close_pool();
 }
 
+/* D38: where memory is short while that is asked, it is asked again, and then the member is told what is its own. */
+TEST(test_fence_scarce) {
+    member_host h;
+    open_pool(4, 0);
+    char node[64];
+    snprintf(node, sizeof node, "00000000001000000000011,a=2,s=%08x-w", users[0].set->crc);
+    join(node, STATIC_DATA);
+    const char *nodes[] = {node};
+    const dv_follow_party party = {nodes, 1, node, stat_of(PARTY).pzxid, true};
+    bool failed = true;
+    for (long failures = 0; failed; failures++) {
+        begin(&h, &users[1], node, "w", true);
+        assert_true(give_party(&h, true));
+        STEP_UNTIL(h.generation > 0);
+        size_t targets = h.targets;
+        dv_client_lock(h.client);
+        scarce_after = failures;
+        dv_follow_settled(h.f, &party, dv_client_now(h.client));
+        failed = scarce_after < 0;
+        scarce_after = -1;
+        dv_client_unlock(h.client);
+        if (h.failures == 0) STEP_UNTIL(h.targets > targets);
+        end(&h);
+    }
+    close_pool();
+}
+
 /* A plan of a later release gives nothing to anybody. */
 TEST(test_newer) {
     member_host h;

@@ -52,7 +52,9 @@ TEST(test_unsettled) {
     assert_int_equal(stats_of(&h).reads, before.reads);
     h.pzxid = stat_of(PARTY).pzxid;
     assert_true(give_party(&h, true));
+    assert_true(h.is_settled);
     STEP_UNTIL(h.generation > 0);
+    assert_false(h.is_settled); /* Its own plan is a change as another's is. */
     end(&h);
     close_pool();
 }

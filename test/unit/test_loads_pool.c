@@ -205,6 +205,37 @@ TEST(test_unit_changes) {
     pool_close(&l);
 }
 
+/* D47: a plan that takes up another unit forgets what moved for load, which is no move: the reader goes on at once. */
+TEST(test_no_rest_after_another_unit) {
+    pool l;
+    open_members(&l, NULL, 2);
+    burden_first(&l, 5);
+    run_telling(&l, 10 * MINUTE_MS);
+    settle(&l);
+    assert_true(l.members[1].gained[DIVVY_REASON_LOAD] > 0);
+    for (size_t n = 2; n < 4; n++) {
+        divvy_partitioner_config config = base_config(&l);
+        config.load_unit = "req/s";
+        add(&l, n, &config);
+        finish(&l, n - 2);
+    }
+    settle(&l);
+    owners o = look(&l);
+    size_t counts[4] = {0};
+    for (size_t i = 0; i < l.count; i++) counts[o.owners[i]]++;
+    for (size_t i = 0; i < l.count; i++) truth[i] = 100.0 / (double)counts[o.owners[i]]; /* Nothing is to move. */
+    unsigned plans = l.plan_writes;
+    while (l.plan_writes == plans && reads_of(2, 4) < 1000) run_telling(&l, TELL_MS);
+    unsigned reads = reads_of(2, 4);
+    run_telling(&l, MINUTE_MS);
+    assert_true(reads_of(2, 4) > reads);
+    owners now = look(&l);
+    assert_int_equal(moved(&l, &o, &now), 0);
+    owners_free(&o);
+    owners_free(&now);
+    pool_close(&l);
+}
+
 /* Loads that could not be written yet give way to newer ones, by which the plan is made then. */
 TEST(test_newer_loads) {
     pool l;

@@ -172,6 +172,7 @@ TEST_IN(test_roll_wrong_sum, set_up, tear_down) {
     roll_changes();
     answer_roll("abdx", 10, "abdex", 30, 0, 30, 31);
     dv_fake_advance(fake, 2);
+    assert_string_equal(logged, PARTY ": its roll does not lead to the names that it was made from");
     answer_list("abcde", 40, 31);
     assert_int_equal(told.settled, 1);
     dv_fake_advance(fake, BOUNDARY_MS);

@@ -322,6 +322,36 @@ TEST_IN(test_bad_records, set_up, tear_down) {
     assert_int_equal(c->result, DIVVY_EBUSY);
 }
 
+static char logged[256];
+
+static void on_log(int level, const char *message, void *context) {
+    (void)context;
+    if (level == DIVVY_LOG_WARN) snprintf(logged, sizeof logged, "%s", message);
+}
+
+/* The log has the name of each. */
+TEST_IN(test_bad_record_in_log, set_up, tear_down) {
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    divvy_client *client;
+    divvy_holders *list;
+    config.manual = 1;
+    config.ensemble_tick_ms = TICK_MS;
+    config.on_log = on_log;
+    user *u = make(0, 5);
+    hold(u);
+    put(POOL "/stranger,n=3,c=1", "{\"id\":17}", DV_EPHEMERAL);
+    assert_int_equal(divvy_testing_client_open(&client, ensemble, &config), 0);
+    divvy_semaphore_config of_reader = config_of(u, 5);
+    divvy_semaphore *reader;
+    assert_int_equal(divvy_semaphore_create(&reader, client, &of_reader), 0);
+    assert_int_equal(divvy_semaphore_holders(reader, &list, 5000), 0);
+    divvy_holders_free(list);
+    run(20);
+    divvy_semaphore_destroy(reader);
+    divvy_client_close(client);
+    assert_string_equal(logged, POOL ": the record of stranger,n=3,c=1 cannot be understood");
+}
+
 /* More holders than reads that may be under way at a time are all listed; in a callback, and offline, nobody is. */
 TEST_IN(test_many_holders, set_up, tear_down) {
     enum { MANY = 150 };
