@@ -154,6 +154,9 @@ TEST(test_wishes) {
     }
     const dv_wish_event undo = {.wish = wish_of(DV_WISH_PAUSE, "i000003", ""), .undo = true};
     step_scarcely(&(dv_plan_events){.wishes = &undo, .wish_count = 1, .told = "anna asked"});
+    die(&w, 1);
+    step_scarcely(NULL); /* The move ends with its member. */
+    assert_null(dv_wishes_find(w.plan->wishes, DV_WISH_MOVE, "i000002"));
     world_end(&w);
 }
 
