@@ -181,7 +181,8 @@ static bool take_answer(dv_patient_watch *w, int error, int64_t now) {
     w->under_way--;
     w->reading = false;
     if (!w->ended && dv_outcome_unknown(error)) {
-        read_again(w, now);
+        if (error == DIVVY_ENOMEM) dv_timer_set(w->client, &w->timer, now + read_interval_ms(w)); /* It may last. */
+        else read_again(w, now);
         return false;
     }
     if (!w->ended && error && !dv_session_over(error)) {

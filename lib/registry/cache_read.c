@@ -66,6 +66,12 @@ static void go_on(dv_cache *cache) {
     else dv_cache_pump(cache);
 }
 
+/* A read has failed, and is due again: after a moment, if memory was short, as it may be so for long. */
+static void ask_again(dv_cache_node *node, int error, int64_t now) {
+    dv_cache_node_request(node);
+    if (error == DIVVY_ENOMEM) dv_timer_set(node->cache->client, &node->cache->retry_timer, now + DV_CACHE_RETRY_MS);
+}
+
 /* ---- entries ---- */
 
 static void refuse_entry(dv_slot *slot, int error, int64_t now) {
@@ -73,6 +79,7 @@ static void refuse_entry(dv_slot *slot, int error, int64_t now) {
     dv_client_log(slot->node.cache->client, DIVVY_LOG_ERROR, "the entry %s cannot be read: %s", slot->node.path,
                   divvy_strerror(error));
     slot->read_at = now;
+    slot->mzxid = -1; /* Once it can be read, this version is shown again. */
     dv_slot_show(slot, NULL);
     dv_slot_was_read(slot);
 }
@@ -89,7 +96,7 @@ static void take_entry(dv_slot *slot, const dv_reply *reply, int64_t now) {
         bool parsed = entry != dv_cache_no_memory;
         dv_cached *cached = parsed ? dv_cached_new(cache, entry, reply->stat, false) : NULL;
         if (!parsed || (entry && !cached)) {
-            dv_cache_node_request(&slot->node); /* The shown entry stays until the node can be read. */
+            ask_again(&slot->node, DIVVY_ENOMEM, now); /* The shown entry stays until the node can be read. */
             return;
         }
         bool came = entry && (!slot->current || preserved);
@@ -108,7 +115,7 @@ static void on_entry(void *context, const dv_reply *reply, int64_t now) {
     if (answered(node)) {
         dv_cache_node_note_watch(node);
         if (dv_session_over(reply->error)) dv_slot_let_go(slot); /* The next session reads all. */
-        else if (dv_outcome_unknown(reply->error)) dv_cache_node_request(node);
+        else if (dv_outcome_unknown(reply->error)) ask_again(node, reply->error, now);
         else if (reply->error == DIVVY_ENOENT) dv_slot_depart(slot, now);
         else if (reply->error) refuse_entry(slot, reply->error, now);
         else take_entry(slot, reply, now);
@@ -223,7 +230,7 @@ static void on_list(void *context, const dv_reply *reply, int64_t now) {
     if (followed && !dv_session_over(reply->error)) {
         bool came = reply->error == 0 && dir->missing;
         if (came) dir->missing = false;
-        if (came || dv_outcome_unknown(reply->error)) dv_cache_node_request(node);
+        if (came || dv_outcome_unknown(reply->error)) ask_again(node, reply->error, now);
         else if (reply->error == DIVVY_ENOENT) on_missing(dir, now);
         else if (reply->error) on_refused(dir, reply->error);
         else take_list(dir, reply, now);
@@ -265,7 +272,8 @@ static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
 }
 
 void dv_cache_pump(dv_cache *cache) {
-    while (dv_client_connected(cache->client) && cache->under_way < DV_CACHE_IN_FLIGHT_MAX) {
+    bool can_send = dv_client_connected(cache->client) && !cache->retry_timer.link;
+    while (can_send && cache->under_way < DV_CACHE_IN_FLIGHT_MAX) {
         dv_cache_node *node = cache->lists.first ? cache->lists.first : cache->gets.first;
         if (!node) return;
         assert(!node->under_way && (!node->role || !node->role->ended));

@@ -208,6 +208,40 @@ TEST(test_no_access) {
     expect_told("+a/x=1 ");
 }
 
+/* A node that may not be read for a while leaves the view, and comes back though nobody has written it since. */
+TEST(test_access_comes_back) {
+    begin_with_two();
+    dv_fake_advance(fake, DV_CACHE_AUDIT_MS);
+    answer_names("xy");
+    answer_error(DIVVY_EACCES);
+    answer_data_at("2", 1, 103);
+    expect_told("-a/x=1 ");
+    dv_fake_advance(fake, DV_CACHE_AUDIT_MS);
+    answer_names("xy");
+    answer_data_at("1", 1, 102);
+    expect_told("+a/x=1 ");
+}
+
+/* What there was no memory for is asked for again after a moment, and nothing else before. */
+TEST(test_memory_is_short) {
+    begin("a");
+    answer_error(DIVVY_ENOMEM);
+    expect_asked("");
+    dv_fake_advance(fake, DV_CACHE_RETRY_MS);
+    answer_names("xy");
+    answer_error(DIVVY_ENOMEM);
+    answer_data("2");
+    expect_told("+a/y=2 ");
+    fire("/r/a/y", DV_WATCH_CHANGED);
+    expect_asked("");
+    dv_fake_advance(fake, DV_CACHE_RETRY_MS);
+    expect_asked("get! /r/a/x, get! /r/a/y");
+    answer_data("1");
+    answer_data("3");
+    expect_told("+a/x=1 a/y=2>3 ");
+    assert_true(is_primed("a"));
+}
+
 /* A role that may not be listed is never primed, and is tried again at intervals. */
 TEST(test_role_without_access) {
     begin("a");

@@ -19,6 +19,16 @@ TEST(test_fires_while_reading) {
     assert_string_equal(told.names, "abc");
 }
 
+/* A list for which there was no memory is asked for again at the interval, and not at once. */
+TEST(test_memory_is_short) {
+    begin();
+    dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ENOMEM});
+    assert_false(asked());
+    read_comes_at(INTERVAL_MS);
+    answer("a", 10);
+    assert_true(dv_fake_is_watched(fake, PARTY));
+}
+
 /* --- changed() -------------------------------------------------------------------------------------------------- */
 
 /* changed() comes with the first sign, once for each settled(), and not before the first one. */
