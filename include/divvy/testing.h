@@ -31,6 +31,7 @@
  *  1. An ensemble outlives its clients: divvy_testing_ensemble_destroy() comes after divvy_client_close() of each.
  *  2. With the virtual clock all calls on an ensemble and on its clients come from one thread.
  *  3. Inside a callback of a client no call of this header may be made, except those that only look.
+ *  4. No time may be longer than ten years: DIVVY_EINVAL.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -147,8 +148,9 @@ DIVVY_API int64_t divvy_testing_now_ms(const divvy_testing_ensemble *ensemble);
 DIVVY_API int64_t divvy_testing_wall_clock_ms(const divvy_testing_ensemble *ensemble);
 /**
  * Lets exactly one thing happen: the next event of the ensemble, or the next work of a client. The clock goes forward
- * to it, but not beyond `until_ms`; with nothing to do before that the clock goes to `until_ms`.
- * @return 1 when something happened, 0 when the clock reached until_ms, or an error
+ * to it, but not beyond `until_ms`; with nothing to do before that the clock goes to `until_ms`, or on by ten years
+ * where that is further.
+ * @return 1 when something happened, 0 when the clock went as far as it may, or an error
  */
 DIVVY_API int divvy_testing_step(divvy_testing_ensemble *ensemble, int64_t until_ms);
 /** Steps until `ms` have passed. Returns the number of things that happened, or an error. */

@@ -50,9 +50,12 @@ static bool sensible(const divvy_testing_config *c) {
                   c->election_min_ms > 0 && c->election_max_ms >= c->election_min_ms;
     bool times = c->tick_ms >= 2 && c->tick_ms <= 3600000 && c->sync_limit_ticks > 0 &&
                  c->min_session_timeout_ms >= 0 && c->max_session_timeout_ms >= 0;
+    bool bounded = times && c->client_delay_max_ms <= DV_TIME_MAX_MS && c->server_delay_max_ms <= DV_TIME_MAX_MS &&
+                   c->election_max_ms <= DV_TIME_MAX_MS && c->sync_limit_ticks <= DV_TIME_MAX_MS / c->tick_ms &&
+                   c->min_session_timeout_ms <= DV_TIME_MAX_MS && c->max_session_timeout_ms <= DV_TIME_MAX_MS;
     bool known = c->release == 0 || c->release == DIVVY_TESTING_3_4 || c->release == DIVVY_TESTING_3_8 ||
                  c->release == DIVVY_TESTING_3_9 || c->release == DIVVY_TESTING_3_9_6;
-    return delays && times && known && c->servers >= 1 && c->servers <= DV_MEM_SERVERS_MAX;
+    return delays && bounded && known && c->servers >= 1 && c->servers <= DV_MEM_SERVERS_MAX;
 }
 
 /* The servers come up with a leader: what an election does in time is done here at once. */
@@ -230,11 +233,12 @@ int dv_mem_go_on(dv_mem *mem, int64_t until_ms, const dv_mem_client *but) {
 int divvy_testing_step(divvy_testing_ensemble *ensemble, int64_t until_ms) {
     if (!ensemble) return DIVVY_EINVAL;
     if (ensemble->real) return DIVVY_ESTATE;
-    return dv_mem_go_on(ensemble, until_ms, NULL);
+    int64_t most_ms = ensemble->now + DV_TIME_MAX_MS;
+    return dv_mem_go_on(ensemble, until_ms < most_ms ? until_ms : most_ms, NULL);
 }
 
 int64_t divvy_testing_run(divvy_testing_ensemble *ensemble, int64_t ms) {
-    if (!ensemble || ms < 0) return DIVVY_EINVAL;
+    if (!ensemble || ms < 0 || ms > DV_TIME_MAX_MS) return DIVVY_EINVAL;
     if (ensemble->real) return DIVVY_ESTATE;
     int64_t until = ensemble->now + ms, count = 0;
     while (dv_mem_go_on(ensemble, until, NULL) > 0) count++;

@@ -38,7 +38,8 @@ static void decide_fate(dv_mem_request *request, divvy_testing_fate fate, int64_
 }
 
 int divvy_testing_disconnect(divvy_testing_ensemble *mem, divvy_client *c, divvy_testing_fate fate, int64_t late_ms) {
-    if (!mem || !c || late_ms < 0 || fate < DIVVY_TESTING_NOT_APPLIED || fate > DIVVY_TESTING_APPLIED_LATE)
+    if (!mem || !c || late_ms < 0 || late_ms > DV_TIME_MAX_MS || fate < DIVVY_TESTING_NOT_APPLIED ||
+        fate > DIVVY_TESTING_APPLIED_LATE)
         return DIVVY_EINVAL;
     dv_mem_lock(mem);
     dv_mem_client *client = of(c);
@@ -141,14 +142,14 @@ int divvy_testing_pause_server(divvy_testing_ensemble *mem, unsigned server, int
 }
 
 int divvy_testing_lag_server(divvy_testing_ensemble *mem, unsigned server, int64_t ms) {
-    if (!server_of(mem, server) || ms < 0) return DIVVY_EINVAL;
+    if (!server_of(mem, server) || ms < 0 || ms > DV_TIME_MAX_MS) return DIVVY_EINVAL;
     dv_mem_lock(mem);
     mem->servers[server].lag_ms = ms;
     return leave(mem, 0);
 }
 
 int divvy_testing_set_wall_clock(divvy_testing_ensemble *mem, unsigned server, int64_t offset_ms) {
-    if (!server_of(mem, server)) return DIVVY_EINVAL;
+    if (!server_of(mem, server) || offset_ms < -DV_TIME_MAX_MS || offset_ms > DV_TIME_MAX_MS) return DIVVY_EINVAL;
     dv_mem_lock(mem);
     mem->servers[server].wall_clock_offset_ms = offset_ms;
     return leave(mem, 0);
@@ -262,7 +263,7 @@ static int put_limits(dv_mem *mem, const char *path, int64_t nodes) {
 }
 
 int divvy_testing_quota(divvy_testing_ensemble *mem, const char *path, int64_t nodes) {
-    if (!mem || !path || path[0] != '/' || path[1] == '\0' || nodes < -1) return DIVVY_EINVAL;
+    if (!mem || !path || dv_path_check(path, NULL) != 0 || path[1] == '\0' || nodes < -1) return DIVVY_EINVAL;
     char *copy = nodes < 0 ? NULL : dv_mem_alloc(strlen(path) + 1);
     if (copy) strcpy(copy, path);
     dv_mem_lock(mem);

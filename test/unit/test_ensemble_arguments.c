@@ -1,6 +1,8 @@
 /* Tests of what the calls of divvy/testing.h refuse, and of what a trace tells. SPDX-License-Identifier: Apache-2.0 */
 #include "ensemble_client_fixture.h"
 
+#define TOO_LONG_MS INT64_C(315360002000) /* ten years and a tick */
+
 /* Returns what the making of an ensemble says of a config that has this value at `field`. */
 #define WITH(field, value)                                                            \
     do {                                                                              \
@@ -27,6 +29,12 @@ TEST(test_config_out_of_range) {
     WITH(sync_limit_ticks, 0);
     WITH(min_session_timeout_ms, -1);
     WITH(max_session_timeout_ms, -1);
+    WITH(client_delay_max_ms, TOO_LONG_MS);
+    WITH(server_delay_max_ms, TOO_LONG_MS);
+    WITH(election_max_ms, TOO_LONG_MS);
+    WITH(sync_limit_ticks, TOO_LONG_MS / 2000);
+    WITH(min_session_timeout_ms, TOO_LONG_MS);
+    WITH(max_session_timeout_ms, TOO_LONG_MS);
     WITH(release, 30700);
     assert_int_equal(divvy_testing_ensemble_create(NULL, NULL), DIVVY_EINVAL);
 }
@@ -67,6 +75,7 @@ TEST_IN(test_faults_of_a_client, set_up, tear_down) {
     assert_int_equal(divvy_testing_link_client(e, c, none), DIVVY_EINVAL);
     assert_int_equal(divvy_testing_disconnect(e, c, unknown, 0), DIVVY_EINVAL);
     assert_int_equal(divvy_testing_disconnect(e, c, DIVVY_TESTING_APPLIED_LATE, -1), DIVVY_EINVAL);
+    assert_int_equal(divvy_testing_disconnect(e, c, DIVVY_TESTING_APPLIED_LATE, TOO_LONG_MS), DIVVY_EINVAL);
     assert_int_equal(divvy_testing_prefer(e, c, -2), DIVVY_EINVAL);
     assert_int_equal(divvy_testing_prefer(e, c, 3), DIVVY_EINVAL);
     assert_int_equal(divvy_testing_drift_client(e, c, -1000000), DIVVY_EINVAL);
@@ -91,6 +100,9 @@ TEST_IN(test_faults_of_a_server, set_up, tear_down) {
         assert_int_equal(divvy_testing_link_servers(mem, 1, server, DIVVY_TESTING_LINK_DOWN), DIVVY_EINVAL);
     }
     assert_int_equal(divvy_testing_lag_server(e, 0, -1), DIVVY_EINVAL);
+    assert_int_equal(divvy_testing_lag_server(e, 0, TOO_LONG_MS), DIVVY_EINVAL);
+    assert_int_equal(divvy_testing_set_wall_clock(e, 0, TOO_LONG_MS), DIVVY_EINVAL);
+    assert_int_equal(divvy_testing_set_wall_clock(e, 0, -TOO_LONG_MS), DIVVY_EINVAL);
     assert_int_equal(divvy_testing_link_servers(e, 1, 1, DIVVY_TESTING_LINK_DOWN), DIVVY_EINVAL);
     assert_int_equal(divvy_testing_link_servers(e, 0, 1, none), DIVVY_EINVAL);
     assert_int_equal(divvy_testing_heal(NULL), DIVVY_EINVAL);
@@ -117,6 +129,9 @@ TEST_IN(test_administration, set_up, tear_down) {
     assert_int_equal(divvy_testing_set_sequence(e, "/b", 1), DIVVY_ENOENT);
     assert_int_equal(divvy_testing_quota(e, "a", 1), DIVVY_EINVAL);
     assert_int_equal(divvy_testing_quota(e, "/", 1), DIVVY_EINVAL);
+    assert_int_equal(divvy_testing_quota(e, "/a/", 1), DIVVY_EINVAL);
+    assert_int_equal(divvy_testing_quota(e, "/a//b", 1), DIVVY_EINVAL);
+    assert_int_equal(divvy_testing_exists(e, "/zookeeper/quota"), 0);
     assert_int_equal(divvy_testing_quota(e, "/a", -2), DIVVY_EINVAL);
 }
 
@@ -126,8 +141,21 @@ TEST_IN(test_time, set_up, tear_down) {
     assert_int_equal(divvy_testing_step(NULL, now + 1), DIVVY_EINVAL);
     assert_int_equal(divvy_testing_run(NULL, 1), DIVVY_EINVAL);
     assert_int_equal(divvy_testing_run(e, -1), DIVVY_EINVAL);
+    assert_int_equal(divvy_testing_run(e, TOO_LONG_MS), DIVVY_EINVAL);
+    assert_int_equal(divvy_testing_run(e, INT64_MAX), DIVVY_EINVAL);
     assert_int_equal(divvy_testing_step(e, now - 1), 0);
     assert_int_equal(divvy_testing_now_ms(e), now);
+}
+
+/* A step of an ensemble in which nothing will ever happen ends, however long it may take, and so does the next one. */
+TEST(test_step_without_end) {
+    divvy_testing_ensemble *idle = open_ensemble(NULL);
+    for (unsigned server = 0; server < 3; server++) divvy_testing_kill_server(idle, server);
+    while (divvy_testing_step(idle, INT64_MAX) > 0) continue;
+    int64_t now = divvy_testing_now_ms(idle);
+    assert_int_equal(divvy_testing_step(idle, INT64_MAX), 0);
+    assert_true(divvy_testing_now_ms(idle) > now);
+    divvy_testing_ensemble_destroy(idle);
 }
 
 /* ---- the trace ---- */
