@@ -11,6 +11,8 @@ import time
 import pytest
 
 import divvy
+import divvy.aio
+from divvy._cffi import ffi, lib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LOCAL = ROOT / "tools" / "zookeeper-local"
@@ -96,6 +98,35 @@ def client(make_client):
 def path(request):
     """A path of this test's own."""
     return "/" + re.sub(r"\W", "_", f"{request.node.module.__name__}_{request.node.name}")
+
+
+class Noting:
+    """The library, with a note of each thing that a call has given, and that is freed."""
+
+    FREES = {"divvy_strings_free", "divvy_holders_free", "divvy_leader_free", "divvy_services_unref", "cJSON_Delete"}
+
+    def __init__(self, freed):
+        self._freed = freed
+
+    def __getattr__(self, name):
+        found = getattr(lib, name)
+        if name not in self.FREES:
+            return found
+
+        def free(pointer):
+            if pointer != ffi.NULL:
+                self._freed.append(name)
+            found(pointer)
+        return free
+
+
+@pytest.fixture
+def freed(monkeypatch):
+    """A list of what is freed."""
+    made = []
+    for module in ("_core", "client", "election", "registry", "semaphore", "aio._client", "aio._objects"):
+        monkeypatch.setattr(f"divvy.{module}.lib", Noting(made))
+    return made
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """asyncio, on a real server. SPDX-License-Identifier: Apache-2.0"""
 import asyncio
 import concurrent.futures
+import gc
 import os
 import threading
 
@@ -8,7 +9,8 @@ import pytest
 
 import divvy
 from conftest import DEADLINE_S
-from divvy import aio
+from divvy import _core, aio
+from divvy._cffi import lib
 
 
 def run(main):
@@ -137,6 +139,50 @@ def test_canceled_in_executor(connect, path):
             async with client.lock(path + "-lock") as lock:
                 assert lock.held
     run(main())
+
+
+GIVES = {
+    "divvy_lock_contenders": lambda c, path: c.lock(path).contenders(),
+    "divvy_party_list": lambda c, path: c.party_members(path),
+    "divvy_semaphore_holders": lambda c, path: c.semaphore(path).holders(),
+    "divvy_election_leader": lambda c, path: c.election(path).leader(),
+    "divvy_registry_services": lambda c, path: c.registry(path).services(),
+    "divvy_registry_healthy_services": lambda c, path: c.registry(path).healthy_services(),
+}
+
+
+# What a call gives as its task is canceled is freed, though nobody waits for it.
+@pytest.mark.parametrize("name", GIVES)
+def test_canceled_as_it_gives(connect, path, monkeypatch, freed, name):
+    ask, has_given, goes_on = _core.Handle._ask, threading.Event(), threading.Event()
+
+    def asked(handle, function, *arguments, before=()):
+        result = ask(handle, function, *arguments, before=before)
+        if function == getattr(lib, name):
+            has_given.set()
+            goes_on.wait(DEADLINE_S)
+        return result
+    monkeypatch.setattr(_core.Handle, "_ask", asked)
+
+    def is_freed():
+        gc.collect()
+        return freed
+
+    async def main():
+        async with await connect() as client:
+            async with client.election(path) as election:
+                if name == "divvy_election_leader":
+                    election.stand()
+                    await until(lambda: election.leads)
+                task = asyncio.ensure_future(GIVES[name](client, path))
+                await until(has_given.is_set)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                goes_on.set()
+                await until(is_freed)
+    run(main())
+    assert len(freed) == 1
 
 
 # `async for` shows each state of a member until it has failed; two members divide the items.

@@ -1,4 +1,5 @@
 """Signals, forks, and the end of the interpreter. SPDX-License-Identifier: Apache-2.0"""
+import gc
 import os
 import signal
 import subprocess
@@ -10,6 +11,8 @@ import pytest
 
 import divvy
 from conftest import DEADLINE_S, wait_for
+from divvy import _core
+from divvy._cffi import lib
 
 
 def interrupt_when(condition):
@@ -88,6 +91,41 @@ def test_handlers(client, path):
         assert len(caught) == 2
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+GIVES = {
+    "divvy_lock_contenders": lambda c, path: c.lock(path).contenders(DEADLINE_S),
+    "divvy_party_list": lambda c, path: c.party_members(path, timeout=DEADLINE_S),
+    "divvy_semaphore_holders": lambda c, path: c.semaphore(path).holders(DEADLINE_S),
+    "divvy_election_leader": lambda c, path: c.election(path).leader(DEADLINE_S),
+    "divvy_registry_services": lambda c, path: c.registry(path).services(None, DEADLINE_S),
+    "divvy_registry_healthy_services": lambda c, path: c.registry(path).healthy_services(None, DEADLINE_S),
+}
+
+
+# What a call has given is freed, once, also where the handler of a signal raises as the call ends.
+@pytest.mark.parametrize("name", GIVES)
+def test_given_is_freed(client, path, monkeypatch, freed, name):
+    ask, raises = _core.Handle._ask, []
+    with client.election(path) as election:
+        if name == "divvy_election_leader":
+            election.stand()
+            wait_for(lambda: election.leads, "it leads")
+
+        def asked(handle, function, *arguments, before=()):
+            result = ask(handle, function, *arguments, before=before)
+            if raises and function == getattr(lib, name):
+                _core._local.raised = KeyboardInterrupt()
+            return result
+        monkeypatch.setattr(_core.Handle, "_ask", asked)
+        GIVES[name](client, path)
+        gc.collect()
+        assert len(freed) == 1
+        raises.append(True)
+        with pytest.raises(KeyboardInterrupt):
+            GIVES[name](client, path)
+        gc.collect()
+        assert len(freed) == 2
 
 
 # In the child of a fork every object raises ForkError, finalizers do nothing, and a new client works.

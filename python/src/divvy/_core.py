@@ -267,7 +267,7 @@ class Handle(Unique):
 
     def _list_now(self, function: Any, timeout: Optional[float]) -> List[str]:
         """Makes a call that waits for a list of strings."""
-        out = ffi.new("divvy_strings **")
+        out = place_for("divvy_strings", lib.divvy_strings_free)
         self._wait(function, out, milliseconds(timeout))
         return strings(out[0])
 
@@ -438,12 +438,15 @@ def maybe(characters: Any) -> Optional[str]:
     return None if characters == NULL else text(characters)
 
 
-def strings(taken: Any) -> List[str]:
-    """Returns what a divvy_strings has, and frees it."""
-    try:
-        return [text(lib.divvy_strings_get(taken, i)) for i in range(lib.divvy_strings_count(taken))]
-    finally:
-        lib.divvy_strings_free(taken)
+def place_for(kind: str, free: Callable[[Any], None]) -> Any:
+    """Returns an out pointer, whose last user frees what is there: also where a call has filled it, and a signal's
+    handler raises as it ends, or nobody waits for it any longer."""
+    return ffi.gc(ffi.new(f"{kind} **"), lambda out: free(out[0]))
+
+
+def strings(found: Any) -> List[str]:
+    """Returns what a divvy_strings has."""
+    return [text(lib.divvy_strings_get(found, i)) for i in range(lib.divvy_strings_count(found))]
 
 
 def array(kept: List[Any], encoded: List[bytes]) -> Any:

@@ -21,6 +21,7 @@ from divvy._core import (
     close_later,
     inside_call,
     inside_callback,
+    place_for,
     strings,
     text,
 )
@@ -204,7 +205,7 @@ class Client(BaseClient, PoolCalls[PoolChange]):
 
     def party_members(self, path: str, *, shallow: bool = False, timeout: Optional[float] = None) -> List[str]:
         """Returns the members of the party at a path, without joining it."""
-        out = ffi.new("divvy_strings **")
+        out = place_for("divvy_strings", lib.divvy_strings_free)
         self._wait(lib.divvy_party_list, encode("path", path), kind_of(shallow), out, milliseconds(timeout))
         return strings(out[0])
 

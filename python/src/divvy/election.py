@@ -6,7 +6,7 @@ from typing import Any, Callable, List, Optional
 
 from divvy._arguments import flag, given, milliseconds
 from divvy._cffi import ffi, lib
-from divvy._core import Config, Handle, callback
+from divvy._core import Config, Handle, callback, place_for
 from divvy.errors import Error, make_error
 
 
@@ -74,12 +74,9 @@ class Election(BaseElection):
 
     def leader(self, timeout: Optional[float] = None) -> Optional[Leader]:
         """Returns who leads, or None."""
-        out = ffi.new("divvy_leader **")
+        out = place_for("divvy_leader", lib.divvy_leader_free)
         self._wait(lib.divvy_election_leader, out, milliseconds(timeout))
-        try:
-            return leader_of(out[0])
-        finally:
-            lib.divvy_leader_free(out[0])
+        return leader_of(out[0])
 
     def candidates(self, timeout: Optional[float] = None) -> List[str]:
         """Returns what all candidates say of themselves, the leader first."""

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 from divvy._arguments import as_json, encode, flag, given, maybe_encode, milliseconds, number
 from divvy._box import Box, Unique, gone
 from divvy._cffi import ffi, lib
-from divvy._core import NULL, Config, Handle, callback, text
+from divvy._core import NULL, Config, Handle, callback, place_for, text
 from divvy.errors import InvalidArgument
 
 Entry = Dict[str, Any]
@@ -166,9 +166,9 @@ class Registry(BaseRegistry):
         return int(out[0])
 
     def _entry(self, function: Any, timeout: Optional[float], *arguments: Any) -> Any:
-        out = ffi.new("cJSON **")
+        out = place_for("cJSON", lib.cJSON_Delete)
         self._wait(function, *arguments, out, milliseconds(timeout))
-        return take_entry(out[0])
+        return value_of(out[0])
 
 
 class _Watch(Handle):
@@ -191,18 +191,10 @@ def tree(name: str, value: Mapping[str, Any]) -> Any:
 
 def take_services(registry: BaseRegistry, role: Any, timeout_ms: int) -> Services:
     """Makes the call that waits for a list."""
-    out = ffi.new("divvy_services **")
-    try:
-        registry._wait(lib.divvy_registry_services, role, out, timeout_ms)
-    except BaseException:
-        lib.divvy_services_unref(out[0])
-        raise
-    return Services(out[0])
-
-
-def take_entry(entry: Any) -> Any:
-    """Returns what a cJSON tree of the caller's holds, and frees it; None for NULL."""
-    return None if entry == NULL else value_of(ffi.gc(entry, lib.cJSON_Delete))
+    out = place_for("divvy_services", lib.divvy_services_unref)
+    registry._wait(lib.divvy_registry_services, role, out, timeout_ms)
+    taken, out[0] = out[0], NULL
+    return Services(taken)
 
 
 def value_of(entry: Any) -> Any:

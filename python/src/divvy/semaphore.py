@@ -6,8 +6,8 @@ import enum
 from typing import Any, Callable, List, Optional
 
 from divvy._arguments import flag, given, integer, member, milliseconds
-from divvy._cffi import ffi, lib
-from divvy._core import Config, callback, text
+from divvy._cffi import lib
+from divvy._core import Config, callback, place_for, text
 from divvy._held import BaseHeld, Held
 
 
@@ -81,20 +81,17 @@ class Semaphore(BaseSemaphore, Held):
         return self._holders(lib.divvy_semaphore_contenders, timeout)
 
     def _holders(self, function: Any, timeout: Optional[float]) -> List[Holder]:
-        out = ffi.new("divvy_holders **")
+        out = place_for("divvy_holders", lib.divvy_holders_free)
         self._wait(function, out, milliseconds(timeout))
         return holders(out[0])
 
 
-def holders(taken: Any) -> List[Holder]:
-    """Returns what a divvy_holders has, and frees it."""
-    try:
-        return [Holder(text(lib.divvy_holders_identifier(taken, i)), text(lib.divvy_holders_host(taken, i)),
-                       lib.divvy_holders_pid(taken, i), text(lib.divvy_holders_time(taken, i)),
-                       lib.divvy_holders_slot(taken, i), lib.divvy_holders_slots(taken, i),
-                       lib.divvy_holders_token(taken, i)) for i in range(lib.divvy_holders_count(taken))]
-    finally:
-        lib.divvy_holders_free(taken)
+def holders(found: Any) -> List[Holder]:
+    """Returns what a divvy_holders has."""
+    return [Holder(text(lib.divvy_holders_identifier(found, i)), text(lib.divvy_holders_host(found, i)),
+                   lib.divvy_holders_pid(found, i), text(lib.divvy_holders_time(found, i)),
+                   lib.divvy_holders_slot(found, i), lib.divvy_holders_slots(found, i),
+                   lib.divvy_holders_token(found, i)) for i in range(lib.divvy_holders_count(found))]
 
 
 @callback

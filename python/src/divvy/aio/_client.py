@@ -7,8 +7,8 @@ import functools
 from typing import Any, Callable, Coroutine, List, Optional, Set, Tuple, TypeVar
 
 from divvy._arguments import encode, milliseconds
-from divvy._cffi import ffi, lib
-from divvy._core import Handle, Stop, call_until, strings, text
+from divvy._cffi import lib
+from divvy._core import Handle, Stop, call_until, place_for, strings, text
 from divvy.client import BaseClient
 from divvy.errors import Error, make_error
 from divvy.party import kind_of
@@ -67,7 +67,7 @@ class Waits(Handle):
     _manual = True
 
     async def _list(self, function: Any, timeout: Optional[float]) -> List[str]:
-        out = ffi.new("divvy_strings **")
+        out = place_for("divvy_strings", lib.divvy_strings_free)
         await self._run(wait, function, out, milliseconds(timeout))
         return strings(out[0])
 
@@ -168,7 +168,7 @@ class AsyncClient(BaseClient, Waits, PoolCalls[Coroutine[Any, Any, PoolChange]])
 
     async def party_members(self, path: str, *, shallow: bool = False, timeout: Optional[float] = None) -> List[str]:
         """Returns the members of the party at a path, without joining it."""
-        out = ffi.new("divvy_strings **")
+        out = place_for("divvy_strings", lib.divvy_strings_free)
         await self._run(wait, lib.divvy_party_list, encode("path", path), kind_of(shallow), out, milliseconds(timeout))
         return strings(out[0])
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, List,
 
 from divvy._arguments import encode, flag, integer, maybe_encode, milliseconds, number
 from divvy._cffi import ffi, lib
-from divvy._core import NULL, callback
+from divvy._core import NULL, callback, place_for
 from divvy._held import BaseHeld
 from divvy._keywords import checked
 from divvy.aio._client import Answer, Waits, wait
@@ -15,7 +15,7 @@ from divvy.errors import Error
 from divvy.lock import BaseLock
 from divvy.partitioner import BasePartitioner, PartitionState, View
 from divvy.party import BaseParty
-from divvy.registry import BaseRegistry, Entry, ServiceChange, Services, take_entry, take_services, tree, value_of
+from divvy.registry import BaseRegistry, Entry, ServiceChange, Services, take_services, tree, value_of
 from divvy.semaphore import BaseSemaphore, Holder, holders
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Semaphore(BaseSemaphore, Held):
         return await self._holders(lib.divvy_semaphore_contenders, timeout)
 
     async def _holders(self, function: Any, timeout: Optional[float]) -> List[Holder]:
-        out = ffi.new("divvy_holders **")
+        out = place_for("divvy_holders", lib.divvy_holders_free)
         await self._run(wait, function, out, milliseconds(timeout))
         return holders(out[0])
 
@@ -170,9 +170,9 @@ class Election(BaseElection, Waits):
 
     async def leader(self, timeout: Optional[float] = None) -> Optional[Leader]:
         """Returns who leads, or None."""
-        out = ffi.new("divvy_leader **")
+        out = place_for("divvy_leader", lib.divvy_leader_free)
         await self._run(wait, lib.divvy_election_leader, out, milliseconds(timeout))
-        return leader_of(ffi.gc(out[0], lib.divvy_leader_free)) if out[0] != NULL else None
+        return leader_of(out[0])
 
     async def candidates(self, timeout: Optional[float] = None) -> List[str]:
         """Returns what all candidates say of themselves, the leader first."""
@@ -255,9 +255,9 @@ class Registry(BaseRegistry, Waits):
         return int(out[0])
 
     async def _entry(self, function: Any, timeout: Optional[float], *arguments: Any) -> Any:
-        out = ffi.new("cJSON **")
+        out = place_for("cJSON", lib.cJSON_Delete)
         await self._run(wait, function, *arguments, out, milliseconds(timeout))
-        return take_entry(out[0])
+        return value_of(out[0])
 
 
 @callback
