@@ -139,7 +139,7 @@ static int submit_or_refuse(dv_znode *znode, const dv_op *op, dv_watch *watch, d
     return backend->submit(znode, op, watch, done, context);
 }
 
-/* B11: a write that cannot be sent again, for want of memory, keeps its place before what waits behind it. */
+/* B11: a write that cannot be sent again while memory is short keeps its place before what waits behind it. */
 TEST(test_order_without_memory) {
     divvy_client *client = open_warned();
     outcome first, second;
