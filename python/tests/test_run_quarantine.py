@@ -1,4 +1,5 @@
 """run(quarantine=...): items whose workers fail again and again are paused. SPDX-License-Identifier: Apache-2.0"""
+import dataclasses
 import logging
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 import divvy
 from conftest import wait_for
 from divvy import _quarantine
+from steps import Entries, Script, Steps
 from test_run import ITEMS, start  # noqa: F401, the fixture
 from test_run_aio import member, run, until
 
@@ -78,6 +80,21 @@ def test_returns(start, caplog):  # noqa: F811
     one = start(lambda job: started.append(job.item), ["a"], quarantine=(1, 600), **FAST)
     wait_for(lambda: len(started) >= 5, "it is started again")
     assert one.end() is None and "paused" not in caplog.text
+
+
+# One for which no thread could be had has not failed either.
+def test_no_thread():
+    p, paused = Script(), []
+    steps = Steps(p)
+    steps._o = dataclasses.replace(steps._o, quarantine=_quarantine.Quarantine(1, 600))
+    steps._begin_pause = lambda item, why: paused.append(item)
+    p.shown.append((divvy.PartitionState.ACQUIRED, Entries([divvy.Item("x", 1)])))
+    steps.no_thread = True
+    assert not steps.step() and not paused
+    steps.no_thread = False
+    wait_for(lambda: not steps.step() and steps._places["x"].job, "the start is tried again")
+    steps.take_end(steps._places["x"], ValueError("no luck"))
+    assert paused == ["x"]
 
 
 # Failures count for as long as the window is, each item by itself; what is old is forgotten.

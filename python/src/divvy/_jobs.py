@@ -245,8 +245,8 @@ class BaseRun:
         if error is not None:
             log.error("what was prepared for %s could not be closed: %r", place.item, error, exc_info=error)
 
-    def take_end(self, place: Place, error: Optional[BaseException]) -> None:
-        """Notes the end of a job, and when the next one may begin."""
+    def take_end(self, place: Place, error: Optional[BaseException], has_run: bool = True) -> None:
+        """Notes the end of a job, or that no thread could be had for it, and when the next one may begin."""
         was_told = place.stopping
         place.job, place.stop_at = None, math.inf
         if was_told:
@@ -263,7 +263,8 @@ class BaseRun:
             log.info("worker of %s has returned, and %s", place.item, then)
         else:
             log.error("worker of %s failed, and %s: %r", place.item, then, error, exc_info=error)
-            self._note_failure(place.item, error)
+            if has_run:
+                self._note_failure(place.item, error)
 
     def _note_failure(self, item: str, error: BaseException) -> None:
         quarantine = self._o.quarantine
@@ -418,7 +419,7 @@ class BaseRun:
             self._begin(place, entry, prepared)
         except (RuntimeError, MemoryError) as error:  # no thread could be had
             place.prepared = prepared  # for the next start
-            self.take_end(place, error)
+            self.take_end(place, error, has_run=False)
 
     def _to_prepare(self) -> FrozenSet[str]:
         if self._o.prepare is None or self._phase is Phase.STOPPING:
