@@ -198,7 +198,10 @@ void dv_follow_watch_round(dv_follower *f, int64_t now) {
     dv_follow_stop_round(f);
     assert(f->round.count == 0 && !f->round.timer.link);
     f->round.arrived = calloc(plan->moved_count, sizeof *f->round.arrived);
-    if (!f->round.arrived) return;
+    if (!f->round.arrived) {
+        dv_client_again(f->config.client);
+        return;
+    }
     memcpy(f->round.guid, plan->header.guid, sizeof f->round.guid);
     f->round.since = since;
     f->round.count = f->round.waiting = plan->moved_count;

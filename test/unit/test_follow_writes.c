@@ -129,6 +129,48 @@ TEST(test_round_to_static_members) {
     close_pool();
 }
 
+static member_host *hears;
+
+static void hear_again(dv_listener *listener, dv_session_event event, int64_t now) {
+    (void)listener;
+    if (event == DV_SESSION_AGAIN) dv_follow_connected(hears->f, now);
+}
+
+/* D42: a round ends in time also where memory was short as it was to be watched. */
+TEST(test_round_scarce) {
+    bool failed = true;
+    for (long failures = 0; failed; failures++) {
+        member_host h;
+        dv_listener listener = {.hear = hear_again};
+        open_slow_pool(9, 2, 1);
+        join(member(2), "{}");
+        settle(&users[0]);
+        assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+        begin(&h, &users[1], member(1), "m1", false);
+        assert_true(give_party(&h, true));
+        STEP_UNTIL(h.generation == 2);
+        assert_false(give_party(&h, false)); /* so that the round is not watched */
+        hears = &h;
+        WITH_LOCK(dv_listen(h.client, &listener));
+        divvy_strings *names = divvy_testing_children(ensemble, PARTY);
+        const char *nodes[8];
+        for (size_t i = 0; i < divvy_strings_count(names); i++) nodes[i] = divvy_strings_get(names, i);
+        const dv_follow_party party = {nodes, divvy_strings_count(names), h.node, h.pzxid, true};
+        dv_client_lock(h.client);
+        scarce_after = failures;
+        dv_follow_settled(h.f, &party, dv_client_now(h.client));
+        failed = scarce_after < 0;
+        scarce_after = -1;
+        dv_client_unlock(h.client);
+        divvy_strings_free(names);
+        divvy_testing_run(ensemble, 60000);
+        if (h.failures == 0) STEP_UNTIL(h.generation == 3);
+        WITH_LOCK(dv_unlisten(h.client, &listener));
+        end(&h);
+        close_pool();
+    }
+}
+
 /* D37: the end of a round is an event of its own: the second in the row leaves the first one 100 ms, whatever it has
  * tried to write before. */
 TEST(test_rank_after_round) {
