@@ -1,6 +1,7 @@
 """run(quarantine=...): items whose workers fail again and again are paused. SPDX-License-Identifier: Apache-2.0"""
 import dataclasses
 import logging
+import subprocess
 
 import pytest
 
@@ -127,3 +128,17 @@ def test_refused(client, path, value, error):
 def test_refused_with_fail(client, path):
     with pytest.raises(divvy.InvalidArgument, match="on_error"):
         client.partitioner(path, ["a"]).run(print, quarantine=(1, 1), on_error="fail")
+
+
+# The command that gives an item back can be copied: a shell reads from it the names as they are, and no option.
+@pytest.mark.parametrize("item", ["x", "a b", "-x", "--undo", "it's", "$(touch x)", "-'`touch x`", "*", "a;b"])
+def test_command_to_copy(item):
+    command = _quarantine.resume_command("/q's $(touch x)", item)
+    front = ["--"] if item.startswith("-") else []
+    read = subprocess.run(["sh", "-c", "divvy() { printf '%s\\0' \"$@\"; }; " + command], check=True,
+                          stdout=subprocess.PIPE, universal_newlines=True).stdout.split("\0")
+    assert read == ["resume", "--path", "/q's $(touch x)", *front, item, ""]
+
+
+def test_plain_command():
+    assert _quarantine.resume_command("/q", "a-b_1") == "divvy resume --path /q a-b_1"

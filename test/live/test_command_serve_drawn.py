@@ -176,6 +176,26 @@ class Drawn(PageCase):
         for one, other in zip(many, many[1:]):
             self.assertNotEqual(of_many[one], of_many[other], (one, other))
 
+    # A remedy has its commands to copy, whole, whatever is in their names, and nothing in a name is taken for one. What
+    # the page itself makes a word of is quoted likewise, and the last one is no option.
+    def test_commands(self):
+        self.open(Hour())
+        parts = ("return import('/text.js').then((m) => m.remedyParts(arguments[0])"
+                 ".flatMap((part) => part.command ?? []))")
+        for remedy, commands in (
+                ("divvy explain --path /q x", ["divvy explain --path /q x"]),
+                ("divvy explain --path /q 'a b; x, y: divvy z'", ["divvy explain --path /q 'a b; x, y: divvy z'"]),
+                ("start 'x: divvy forget y'; or: divvy unpin --path /q -- '-it'\\''s ; x'",
+                 ["divvy unpin --path /q -- '-it'\\''s ; x'"]),
+                ("divvy explain --path /q $'a\\012b; x'", ["divvy explain --path /q $'a\\012b; x'"]),
+                ("look at it on h; ending it frees it: kill 4", ["kill 4"]),
+                ("ss -tnp dst 10.0.0.1 shows those from here", ["ss -tnp dst 10.0.0.1"])):
+            with self.subTest(remedy):
+                self.assertEqual(self.run_js(parts, remedy), commands)
+        operands = "return import('/text.js').then((m) => arguments[0].map(m.operand))"
+        self.assertEqual(self.run_js(operands, ["a-b", "-x", "it's", "a\n!", "=x", ""]),
+                         ["a-b", "-- '-x'", "'it'\\''s'", "$'a\\012\\041'", "'=x'", "''"])
+
     # The dialog of an item says what divvy explain says, and its command to copy, quoted as a shell needs it.
     def test_item(self):
         hour = bad_hour()

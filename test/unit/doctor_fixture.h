@@ -109,10 +109,10 @@ static inline dv_status_item item(const char *name, size_t owner) {
                             .session = (int64_t)owner + 1};
 }
 
-/* Two members with one item each, as the plan of `age_ms` ago wants it. */
-static inline void set_pool(pool *p, int64_t age_ms) {
-    static const char *const names[] = {"x", "y"};
-    *p = (pool){.members = {member("g1-a", "a", 1), member("g2-b", "b", 2)}, .items = {item("x", 0), item("y", 1)}};
+/* Two members with one item each, whose names are sorted, as the plan of `age_ms` ago wants it. */
+static inline void set_pool_of(pool *p, const char *const names[2], int64_t age_ms) {
+    *p = (pool){.members = {member("g1-a", "a", 1), member("g2-b", "b", 2)},
+                .items = {item(names[0], 0), item(names[1], 1)}};
     set_scene(&p->scene);
     dv_plan *plan = dv_plan_make(dv_plan_set_make(names, 2));
     assert_non_null(plan);
@@ -140,6 +140,11 @@ static inline void set_pool(pool *p, int64_t age_ms) {
     d->servers.connections[0] = (dv_word_connection){.session = 1, .timeout_ms = 9000, .address = "10.0.0.1:5"};
     d->servers.connections[1] = (dv_word_connection){.session = 2, .timeout_ms = 9000, .address = "10.0.0.2:5"};
     d->servers.connection_count = 2;
+}
+
+static inline void set_pool(pool *p, int64_t age_ms) {
+    static const char *const names[] = {"x", "y"};
+    set_pool_of(p, names, age_ms);
 }
 
 static inline dv_findings judge(pool *p) {

@@ -145,6 +145,26 @@ class Share(unittest.TestCase):
         done = run("test", "rules", file)
         self.assertEqual(done.returncode, 0, done.stdout)
 
+    # Where the name of a pool stands in a command, a shell reads it back as it is, and runs nothing of it.
+    def test_commands(self):
+        pool = "/q's $(touch x);`x`/*\\~-"
+        escaped = re.sub(r"([^A-Za-z0-9_@%+=:,./-])", r"\\\1", pool)
+        read = subprocess.run(["sh", "-c", "printf %s " + escaped], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertEqual(read.stdout, pool)
+        label = 'divvy_serve_pool_items{pool="%s",state="unowned"}' % pool.replace("\\", "\\\\")
+        wanted = {"summary": "1 items of %s have had no owner for 2 minutes." % pool,
+                  "command": "divvy doctor --path " + escaped, "runbook": "docs/operations.md#items-have-no-owner"}
+        fires = {"eval_time": "3m", "alertname": "DivvyItemsWithoutOwner", "exp_alerts": [
+            {"exp_labels": {"severity": "critical", "state": "unowned", "pool": pool}, "exp_annotations": wanted}]}
+        one = {"interval": "1m", "input_series": [{"series": label, "values": "1x9"}], "alert_rule_test": [fires]}
+        file = self.folder / "test.yml"
+        file.write_text(json.dumps({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [one]}))
+        done = run("test", "rules", file)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        commands = [re.search(r"command: '(.*)'\n", text).group(1) for text in alerts().values()]
+        used = {command[command.index("{{"):] for command in commands if "{{" in command}
+        self.assertEqual(used, {r'{{ reReplaceAll "([^A-Za-z0-9_@%+=:,./-])" "\\$1" $labels.pool }}'})
+
     # Each alert has a severity and a sentence, names a command, and a part of the runbook that exists.
     def test_runbook(self):
         heads = re.findall(r"(?m)^#+ (.*)$", RUNBOOK.read_text())

@@ -8,14 +8,15 @@
 
 typedef enum { DV_DOCTOR_OK, DV_DOCTOR_NOTE, DV_DOCTOR_WARNING, DV_DOCTOR_ERROR, DV_DOCTOR_LEVELS } dv_doctor_level;
 
-enum { DV_FINDING_BYTES = 640 };
+/* Three words of a shell (shell_word.h) fit into a sentence. */
+enum { DV_FINDING_BYTES = 1408 };
 
 /* Sentences for people; "" where there is nothing to say. */
 typedef struct {
     dv_doctor_level level;
     const char *check; /* one word, as docs/man/divvy.1 lists them */
     char where[DV_FINDING_BYTES], what[DV_FINDING_BYTES], why[DV_FINDING_BYTES];
-    char todo[DV_FINDING_BYTES]; /* one command, or one setting */
+    char todo[DV_FINDING_BYTES]; /* one command, or one setting; each name in it is a word of a shell */
 } dv_finding;
 
 typedef struct {

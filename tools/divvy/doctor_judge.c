@@ -8,6 +8,8 @@
 
 #include <divvy/divvy.h>
 
+#include "shell_word.h"
+
 /* SLOW_MS: a read that takes so long slows each change of a pool down. SKEW_MS: ages that are off by less mislead
  * nobody. */
 enum { SLOW_MS = 100, SKEW_MS = 2000, COMFORTABLE_TICKS = 5 };
@@ -55,12 +57,13 @@ static void judge_clock(const dv_doctor *d, dv_findings *f) {
 /* ---- servers ---- */
 
 static void judge_absent(const dv_doctor *d, const dv_server *s, dv_finding *finding) {
+    char host[DV_SHELL_WORD_BYTES];
     switch (s->state) {
     case DV_SERVER_UNRESOLVED:
         dv_finding_what(finding, "the host name cannot be resolved: %s", s->reason);
         dv_finding_why(finding, "no client can reach this server");
-        dv_finding_todo(finding, "correct the name in --connect, or in DNS: getent hosts %.*s",
-                        (int)strcspn(s->host, ":"), s->host);
+        dv_finding_todo(finding, "correct the name in --connect, or in DNS: getent hosts %s",
+                        dv_shell_word(host, "HOST", "%.*s", (int)strcspn(s->host, ":"), s->host));
         break;
     case DV_SERVER_UNREACHABLE:
         dv_finding_what(finding, "the server cannot be reached at %s: %s", s->address, s->reason);

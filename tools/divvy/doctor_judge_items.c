@@ -10,6 +10,7 @@
 #include "doctor_judge.h"
 #include "pool/whom.h"
 #include "pool/wishes.h"
+#include "shell_word.h"
 #include "status_plan.h"
 #include "status_room.h"
 #include "table.h"
@@ -41,6 +42,12 @@ static int64_t plan_age_ms(const dv_doctor *d) {
     return d->planned_ms ? dv_doctor_age_ms(d, d->planned_ms) : 0;
 }
 
+static void todo_explain(const dv_doctor *d, const char *item, dv_finding *finding) {
+    char pool[DV_SHELL_WORD_BYTES], word[DV_SHELL_WORD_BYTES];
+    dv_finding_todo(finding, "divvy explain --path %s %s", dv_shell_word(pool, "PATH", "%s", d->path),
+                    dv_shell_operand(word, "ITEM", item));
+}
+
 /* ---- items that are not released ---- */
 
 /* Returns since when the item's owner was asked to release it, at least; -1: it was not, as its next owner prepares. */
@@ -55,7 +62,7 @@ static int64_t asked_for_ms(const dv_doctor *d, const dv_plan *plan, const dv_st
 }
 
 static void judge_held(const dv_doctor *d, const dv_status_member *m, const pile *held, dv_findings *f) {
-    char age[DV_AGE_BYTES];
+    char age[DV_AGE_BYTES], host[DV_SHELL_WORD_BYTES];
     bool long_ago = held->age_ms >= PATIENCE_MS;
     dv_finding *finding = dv_findings_add(f, long_ago ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE, "release", m->identifier);
     dv_finding_what(finding, "it was asked to release %zu item%s, for %s now, and has not; the first is " NAME,
@@ -65,10 +72,9 @@ static void judge_held(const dv_doctor *d, const dv_status_member *m, const pile
                        ? " waits for it: this one's program has not confirmed the RELEASE, or its command runs on"
                        : ", and this one's program has not confirmed the RELEASE");
     if (*m->host)
-        dv_finding_todo(finding,
-                        "look at process %" PRId64 " on %.200s; ending it frees all that it has: kill %" PRId64, m->pid,
-                        m->host, m->pid);
-    else dv_finding_todo(finding, "divvy explain --path %.200s %.200s", d->path, held->first);
+        dv_finding_todo(finding, "look at process %" PRId64 " on %s; ending it frees all that it has: kill %" PRId64,
+                        m->pid, dv_shell_word(host, "HOST", "%s", m->host), m->pid);
+    else todo_explain(d, held->first, finding);
 }
 
 static void judge_releases(const dv_doctor *d, const dv_plan *plan, dv_findings *f) {
@@ -110,11 +116,12 @@ static void judge_strangers(const dv_doctor *d, dv_findings *f) {
     else
         dv_finding_why(finding, "it has died or is cut off; its place goes when session 0x%" PRIx64 " ends",
                        (uint64_t)first->session);
-    dv_finding_todo(finding, "divvy explain --path %.200s %.200s", d->path, held.first);
+    todo_explain(d, held.first, finding);
 }
 
 /* They have no session that could end. */
 static void judge_persistent(const dv_doctor *d, dv_findings *f) {
+    char word[DV_SHELL_WORD_BYTES];
     pile held = {0};
     const dv_status_item *first = NULL;
     for (size_t i = 0; i < d->status.item_count; i++) {
@@ -129,13 +136,14 @@ static void judge_persistent(const dv_doctor *d, dv_findings *f) {
                     plural(held.count), held.count, plural(held.count), held.first);
     dv_finding_why(finding, "no member makes such nodes: some tool did, as from a backup; they go only when somebody "
                             "deletes them");
-    dv_finding_todo(finding, "zkCli.sh delete %.200s/locks/%.200s/%.100s", d->path, first->node, first->head);
+    dv_finding_todo(finding, "zkCli.sh delete %s",
+                    dv_shell_word(word, "PATH", "%s/locks/%s/%s", d->path, first->node, first->head));
 }
 
 /* ---- items that nobody owns ---- */
 
 static void judge_taking(const dv_doctor *d, const pile *p, size_t member, dv_findings *f) {
-    char age[DV_AGE_BYTES];
+    char age[DV_AGE_BYTES], host[DV_SHELL_WORD_BYTES];
     const dv_status_member *m = &d->status.members[member];
     dv_finding *finding =
         dv_findings_add(f, p->age_ms >= PATIENCE_MS ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE, "unowned", m->identifier);
@@ -148,12 +156,15 @@ static void judge_taking(const dv_doctor *d, const pile *p, size_t member, dv_fi
     }
     dv_finding_why(finding, "it has not read the plan of %s ago, still prepares, or hangs",
                    dv_age_text(p->age_ms, age));
-    if (*m->host) dv_finding_todo(finding, "look at process %" PRId64 " on %.200s", m->pid, m->host);
-    else dv_finding_todo(finding, "divvy explain --path %.200s %.200s", d->path, p->first);
+    if (*m->host)
+        dv_finding_todo(finding, "look at process %" PRId64 " on %s", m->pid,
+                        dv_shell_word(host, "HOST", "%s", m->host));
+    else todo_explain(d, p->first, finding);
 }
 
 static void judge_away(const dv_doctor *d, const pile *p, const dv_plan_member *entry, dv_findings *f) {
     char kept[DV_AGE_BYTES];
+    char pool[DV_SHELL_WORD_BYTES], value[DV_SHELL_WORD_BYTES], operand[DV_SHELL_WORD_BYTES];
     bool is_kept = strcmp(dv_status_plan_state(entry, NULL), "absent") == 0;
     const char *name = dv_whom_identifier(entry);
     dv_finding *finding =
@@ -165,9 +176,9 @@ static void judge_away(const dv_doctor *d, const pile *p, const dv_plan_member *
         dv_finding_why(finding, "it is static: they go to others when it is away for longer than %s",
                        dv_age_text(entry->rejoin_delay_ms, kept));
         dv_finding_todo(finding,
-                        "start it again, with --identifier %.200s; or give them to others: divvy forget --path "
-                        "%.150s %.150s",
-                        name, d->path, name);
+                        "start it again, with --identifier %s; or give them to others: divvy forget --path %s %s",
+                        dv_shell_word(value, "MEMBER", "%s", name), dv_shell_word(pool, "PATH", "%s", d->path),
+                        dv_shell_operand(operand, "MEMBER", name));
         return;
     }
     dv_finding_what(finding, "it has gone, and the plan still gives it %zu item%s; the first is " NAME, p->count,
@@ -177,15 +188,17 @@ static void judge_away(const dv_doctor *d, const pile *p, const dv_plan_member *
 }
 
 static void judge_unassigned(const dv_doctor *d, const pile *p, dv_findings *f) {
-    char why[DV_RULE_BYTES] = "";
+    char why[DV_RULE_BYTES] = "", pool[DV_SHELL_WORD_BYTES];
     size_t item = d->status.rules.any ? dv_pool_rules_find(&d->status.rules, p->first) : SIZE_MAX;
     if (item != SIZE_MAX) dv_pool_rules_why_nobody(&d->status.rules, item, why);
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "unowned", d->path);
     dv_finding_what(finding, "the plan gives %zu item%s to nobody; the first is " NAME, p->count, plural(p->count),
                     p->first);
     dv_finding_why(finding, "%.300s", *why ? why : "all members are drained, or leave");
-    if (*why) dv_finding_todo(finding, "divvy explain --path %.200s %.200s", d->path, p->first);
-    else dv_finding_todo(finding, "start a member, or undo a drain: divvy drain --path %.200s --undo MEMBER", d->path);
+    if (*why) todo_explain(d, p->first, finding);
+    else
+        dv_finding_todo(finding, "start a member, or undo a drain: divvy drain --path %s --undo MEMBER",
+                        dv_shell_word(pool, "PATH", "%s", d->path));
 }
 
 /* Returns whether somebody owns the item, or it cannot be told. Items come in the order of the plan: `at` goes on. */
@@ -242,7 +255,7 @@ static void judge_named(const dv_doctor *d, dv_findings *f) {
     dv_finding_what(finding, "nobody owns %zu item%s; the first is " NAME, p.count, plural(p.count), p.first);
     dv_finding_why(finding,
                    "the party has just changed, members differ in their items, or a member does not take part");
-    dv_finding_todo(finding, "divvy explain --path %.200s %.200s", d->path, p.first);
+    todo_explain(d, p.first, finding);
 }
 
 /* ---- the whole ---- */

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "doctor_judge.h"
+#include "shell_word.h"
 #include "status_plan.h"
 #include "table.h"
 
@@ -13,10 +14,12 @@ enum { SKEW_MS = 2000, SHOWN_MAX = 20 };
 /* A name as it stands in a sentence. */
 #define NAME "%.160s"
 
-/* "host (pid 12)", or what else is known of where it is. */
+/* "host (pid 12)", or what else is known of where it is. The host says its name itself, so it is a word of a shell. */
 static void print_place(const dv_doctor *d, const dv_status_member *m, char out[DV_FINDING_BYTES]) {
+    char host[DV_SHELL_WORD_BYTES];
     const dv_word_connection *connection = dv_doctor_connection(d, m->session);
-    if (*m->host) snprintf(out, DV_FINDING_BYTES, "%.200s (pid %" PRId64 ")", m->host, m->pid);
+    dv_shell_word(host, "HOST", "%s", m->host);
+    if (*m->host) snprintf(out, DV_FINDING_BYTES, "%s (pid %" PRId64 ")", host, m->pid);
     else if (connection) snprintf(out, DV_FINDING_BYTES, "%s", connection->address);
     else snprintf(out, DV_FINDING_BYTES, "session 0x%" PRIx64, (uint64_t)m->session);
 }
@@ -24,7 +27,7 @@ static void print_place(const dv_doctor *d, const dv_status_member *m, char out[
 /* ---- strays ---- */
 
 static void judge_strays(const dv_doctor *d, dv_findings *f) {
-    char where[DV_FINDING_BYTES];
+    char where[DV_FINDING_BYTES], word[DV_SHELL_WORD_BYTES];
     if (d->status.stray_count == 0) return;
     const char *stray = d->status.stray ? d->status.stray : "?";
     snprintf(where, sizeof where, "%.300s/party/%.300s", d->path, stray);
@@ -33,7 +36,7 @@ static void judge_strays(const dv_doctor *d, dv_findings *f) {
                     d->status.stray_count, d->status.stray_count == 1 ? "" : "s",
                     d->status.stray_count == 1 ? "is" : "are");
     dv_finding_why(finding, "kazoo's members give it a share, which nobody works on");
-    dv_finding_todo(finding, "zkCli.sh delete %.250s/party/%.250s", d->path, stray);
+    dv_finding_todo(finding, "zkCli.sh delete %s", dv_shell_word(word, "PATH", "%s/party/%s", d->path, stray));
 }
 
 /* ---- who is there no longer ---- */
@@ -46,7 +49,7 @@ static void judge_ghost(const dv_doctor *d, const dv_status_member *m, dv_findin
                     (uint64_t)m->session);
     dv_finding_why(finding, "its process has died or is cut off; its %zu items wait until the session ends",
                    m->item_count);
-    dv_finding_todo(finding, "look at it on %.200s; its node goes by itself within the session's timeout", place);
+    dv_finding_todo(finding, "look at it on %s; its node goes by itself within the session's timeout", place);
 }
 
 static void judge_silent(const dv_doctor *d, const dv_status_member *m, const dv_word_connection *c, dv_findings *f) {
@@ -56,8 +59,8 @@ static void judge_silent(const dv_doctor *d, const dv_status_member *m, const dv
     dv_finding_what(finding, "it has sent nothing for at least %.1f s; its session ends after %.1f s",
                     (double)c->silent_ms / 1000, (double)c->timeout_ms / 1000);
     dv_finding_why(finding, "it is frozen or cut off: it no longer works on its %zu items", m->item_count);
-    if (m->pid) dv_finding_todo(finding, "look at the process on %.200s: kill -CONT %" PRId64, place, m->pid);
-    else dv_finding_todo(finding, "look at the process on %.200s", place);
+    if (m->pid) dv_finding_todo(finding, "look at the process on %s: kill -CONT %" PRId64, place, m->pid);
+    else dv_finding_todo(finding, "look at the process on %s", place);
 }
 
 /* Clients ping after a third of their timeout, kazoo's after 0.4 of it. */
@@ -83,7 +86,7 @@ static void judge_namesakes(const dv_doctor *d, dv_findings *f) {
         print_place(d, b, second);
         dv_finding *finding =
             dv_findings_add(f, is_restart ? DV_DOCTOR_NOTE : DV_DOCTOR_WARNING, "identifier", a->identifier);
-        dv_finding_what(finding, "two members go by this identifier: on %.200s, and on %.200s", first, second);
+        dv_finding_what(finding, "two members go by this identifier: on %s, and on %s", first, second);
         if (is_restart) {
             dv_finding_why(finding, "the one that was started later takes over what the other has, as at a restart");
             dv_finding_todo(finding,
@@ -183,10 +186,12 @@ void dv_doctor_judge_members(const dv_doctor *d, dv_findings *f) {
     judge_rule(d, f);
     judge_clocks(d, f);
     if (d->status.member_count == 0) {
+        char pool[DV_SHELL_WORD_BYTES];
         dv_finding *finding = dv_findings_add(f, DV_DOCTOR_ERROR, "members", d->path);
         dv_finding_what(finding, "nobody is in the pool");
         dv_finding_why(finding, "no item has an owner");
-        dv_finding_todo(finding, "start members: divvy partition --path %.300s --items-from FILE", d->path);
+        dv_finding_todo(finding, "start members: divvy partition --path %s --items-from FILE",
+                        dv_shell_word(pool, "PATH", "%s", d->path));
     }
     if (f->count > before) return;
     dv_finding_what(dv_findings_add(f, DV_DOCTOR_OK, "members", d->path), "%zu member%s %s there%s",

@@ -10,6 +10,7 @@
 #include "client/client.h"
 #include "doctor_judge.h"
 #include "pool/wishes.h"
+#include "shell_word.h"
 #include "status_plan.h"
 #include "status_room.h"
 #include "table.h"
@@ -77,11 +78,12 @@ static const char *word_of(char permission) {
 
 /* P/party, which members make first, shows what the pool's lists are like. */
 static void advise_acl(const dv_doctor *d, const dv_doctor_acl *acl, dv_finding *finding) {
+    char node[DV_SHELL_WORD_BYTES], list[DV_SHELL_WORD_BYTES];
     const dv_doctor_acl *party = d->acl_count > 1 ? &d->acls[1] : NULL;
     const char *entry = party && party != acl && party->entry_count ? party->entries[0] : "cdrwa world:anyone";
     const char *space = strchr(entry, ' ');
-    dv_finding_todo(finding, "zkCli.sh setAcl %.250s %.250s:%.*s", acl->path, space ? space + 1 : "world:anyone",
-                    space ? (int)(space - entry) : 0, entry);
+    dv_shell_word(list, "ACL", "%s:%.*s", space ? space + 1 : "world:anyone", space ? (int)(space - entry) : 0, entry);
+    dv_finding_todo(finding, "zkCli.sh setAcl %s %s", dv_shell_word(node, "PATH", "%s", acl->path), list);
 }
 
 static void judge_acl(const dv_doctor *d, const dv_doctor_acl *acl, dv_findings *f) {
@@ -162,6 +164,7 @@ static bool has_followers(const dv_status *status) {
 }
 
 static void judge_unusable(const dv_doctor *d, dv_plan_standing standing, dv_findings *f) {
+    char word[DV_SHELL_WORD_BYTES];
     dv_finding *finding = add_plan(d, f, DV_DOCTOR_ERROR);
     if (standing == DV_PLAN_NEWER) {
         dv_finding_what(finding, "a later release of divvy wrote the plan");
@@ -171,7 +174,8 @@ static void judge_unusable(const dv_doctor *d, dv_plan_standing standing, dv_fin
     }
     dv_finding_what(finding, "what stands there is no plan: it was damaged, or written by something else");
     dv_finding_why(finding, "members divide by names until one of them has written another");
-    dv_finding_todo(finding, "zkCli.sh deleteall %.300s/plan; a member writes it again at once", d->path);
+    dv_finding_todo(finding, "zkCli.sh deleteall %s; a member writes it again at once",
+                    dv_shell_word(word, "PATH", "%s/plan", d->path));
 }
 
 /* Returns the member that has waited longest for a plan that knows it, or NULL. */
@@ -299,13 +303,14 @@ static void judge_left(const dv_doctor *d, dv_findings *f) {
         count++;
     }
     if (first) {
-        char where[DV_FINDING_BYTES];
+        char where[DV_FINDING_BYTES], word[DV_SHELL_WORD_BYTES];
         snprintf(where, sizeof where, "%.300s/locks/%.300s", d->path, first->node);
         dv_finding *finding = dv_findings_add(f, DV_DOCTOR_NOTE, "left over", where);
         dv_finding_what(finding, "%zu director%s left of items that the pool no longer has", count,
                         count == 1 ? "y is" : "ies are");
         dv_finding_why(finding, "they do no harm; the member that leaves last deletes them");
-        dv_finding_todo(finding, "zkCli.sh delete %.300s/locks/%.200s", d->path, first->node);
+        dv_finding_todo(finding, "zkCli.sh delete %s",
+                        dv_shell_word(word, "PATH", "%s/locks/%s", d->path, first->node));
     }
     if (d->left_notes == 0) return;
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_NOTE, "left over", d->path);

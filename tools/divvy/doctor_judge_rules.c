@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "doctor_judge.h"
+#include "shell_word.h"
 #include "status_plan.h"
 #include "status_rules.h"
 #include "table.h"
@@ -40,6 +41,7 @@ static void judge_waiting(const dv_doctor *d, dv_findings *f) {
 }
 
 static void judge_pins(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
+    char pool[DV_SHELL_WORD_BYTES], start[DV_SHELL_WORD_BYTES], operand[DV_SHELL_WORD_BYTES];
     if (!r->lost) return;
     const char *whom = dv_pool_rules_whom(r, r->lost);
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "pin", whom);
@@ -50,13 +52,14 @@ static void judge_pins(const dv_doctor *d, const dv_pool_rules *r, dv_findings *
                    kept ? "the plan keeps the first for that member, and nobody has it"
                         : "until that member is there, others have the first",
                    *r->lost->by ? r->lost->by : "somebody");
-    if (kept) dv_finding_todo(finding, "start " NAME "; or: divvy forget --path %.200s %.200s", whom, d->path, whom);
-    else dv_finding_todo(finding, "start " NAME "; or: divvy unpin --path %.200s %.200s", whom, d->path, r->lost->name);
+    dv_shell_operand(operand, kept ? "MEMBER" : "ITEM", kept ? whom : r->lost->name);
+    dv_finding_todo(finding, "start %s; or: divvy %s --path %s %s", dv_shell_word(start, "MEMBER", "%s", whom),
+                    kept ? "forget" : "unpin", dv_shell_word(pool, "PATH", "%s", d->path), operand);
 }
 
 /* Tells of the first pin, or move, that overrides a tag or a cap. */
 static void judge_overrides(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
-    char why[DV_RULE_BYTES];
+    char why[DV_RULE_BYTES], pool[DV_SHELL_WORD_BYTES], item[DV_SHELL_WORD_BYTES];
     const dv_wishes *wishes = r->plan->wishes;
     for (size_t i = 0; wishes && i < wishes->count; i++) {
         const dv_wish *wish = &wishes->list[i];
@@ -66,13 +69,14 @@ static void judge_overrides(const dv_doctor *d, const dv_pool_rules *r, dv_findi
                         wish->kind == DV_WISH_PIN ? "pinned" : "moved", dv_pool_rules_whom(r, wish), why);
         dv_finding_why(finding, "a pin, and a move, beat tags and caps; " NAME " asked for it",
                        *wish->by ? wish->by : "somebody");
-        dv_finding_todo(finding, "if it should not: divvy unpin --path %.200s %.200s", d->path, wish->name);
+        dv_finding_todo(finding, "if it should not: divvy unpin --path %s %s",
+                        dv_shell_word(pool, "PATH", "%s", d->path), dv_shell_operand(item, "ITEM", wish->name));
         return;
     }
 }
 
 static void judge_tag(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
-    char undo[DV_RULE_BYTES];
+    char undo[DV_RULE_BYTES], tag[DV_SHELL_WORD_BYTES];
     if (!r->tag) return;
     const char *first = r->plan->set->names[r->tag_item];
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "tag", d->path);
@@ -80,7 +84,8 @@ static void judge_tag(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f
                     r->tag_count == 1 ? " needs" : "s need", r->tag, first);
     dv_finding_why(finding, "nobody takes what needs a tag that it does not have, unless it is pinned");
     dv_pool_rules_tell_undo(dv_pool_rules_need(r, first), d->path, undo);
-    dv_finding_todo(finding, "start a member with --tags %s; or let it need none: %.450s", r->tag, undo);
+    dv_finding_todo(finding, "start a member with --tags %s; or let it need none: %s",
+                    dv_shell_word(tag, "TAG", "%s", r->tag), undo);
 }
 
 static void judge_room(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
@@ -108,7 +113,7 @@ static bool is_quarantine(const dv_wish *wish) {
 }
 
 static void judge_quarantine(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
-    char age[DV_AGE_BYTES];
+    char age[DV_AGE_BYTES], pool[DV_SHELL_WORD_BYTES], item[DV_SHELL_WORD_BYTES];
     const dv_wishes *wishes = r->plan->wishes;
     const dv_wish *oldest = NULL;
     size_t count = 0;
@@ -125,7 +130,8 @@ static void judge_quarantine(const dv_doctor *d, const dv_pool_rules *r, dv_find
                     dv_age_text(dv_doctor_age_ms(d, oldest->at_ms), age));
     dv_finding_why(finding, "it %.200s; its member %.160s has paused it", oldest->why,
                    *oldest->by ? oldest->by : "then");
-    dv_finding_todo(finding, "mend what makes it fail, then: divvy resume --path %.200s %.200s", d->path, oldest->name);
+    dv_finding_todo(finding, "mend what makes it fail, then: divvy resume --path %s %s",
+                    dv_shell_word(pool, "PATH", "%s", d->path), dv_shell_operand(item, "ITEM", oldest->name));
 }
 
 void dv_doctor_judge_rules(const dv_doctor *d, dv_findings *f) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pool/whom.h"
+#include "shell_word.h"
 #include "status_plan.h"
 #include "status_rules.h"
 #include "table.h"
@@ -56,11 +57,12 @@ static void judge_by_names(const dv_explanation *e, dv_explain_verdict *v) {
 
 /* A node without a session: some tool has put it there, as from a backup. */
 static void judge_persistent(const dv_explanation *e, const dv_explain_place *owner, dv_explain_verdict *v) {
+    char word[DV_SHELL_WORD_BYTES];
     v->state = "stranger";
     say(v->now,
         "a persistent node stands first in the queue; no member makes such nodes, and nobody works on the item");
-    say(v->next, "it goes only when somebody deletes it: zkCli.sh delete %.300s/locks/%.300s/%.200s", e->status->path,
-        e->status->items[0].node, owner->node);
+    say(v->next, "it goes only when somebody deletes it: zkCli.sh delete %s",
+        dv_shell_word(word, "PATH", "%s/locks/%s/%s", e->status->path, e->status->items[0].node, owner->node));
 }
 
 static void judge_stranger(const dv_explanation *e, const dv_explain_place *owner, dv_explain_verdict *v) {
@@ -98,14 +100,15 @@ static void tell_need(const dv_explanation *e, const char *item, dv_explain_verd
 
 /* The plan gives it to nobody. */
 static void judge_unassigned(const dv_explanation *e, dv_explain_verdict *v) {
-    const char *path = e->status->path, *item = e->status->items[0].name;
+    char pool[DV_SHELL_WORD_BYTES], word[DV_SHELL_WORD_BYTES];
+    const char *item = e->status->items[0].name;
     bool paused = v->rule && strcmp(v->rule, "paused") == 0;
     v->state = paused ? "paused" : "unassigned";
     say(v->now, "%s%s",
         v->rule ? "" : "the plan gives it to nobody: ", v->rule ? v->why : "all members are drained, or leave");
     if (paused)
-        say(v->next, "when somebody resumes it, it goes back where it was: divvy resume --path %.300s %.300s", path,
-            item);
+        say(v->next, "when somebody resumes it, it goes back where it was: divvy resume --path %s %s",
+            dv_shell_word(pool, "PATH", "%s", e->status->path), dv_shell_operand(word, "ITEM", item));
     else if (v->rule && strcmp(v->rule, "tag") == 0) tell_need(e, item, v);
     else if (v->rule) say(v->next, "a member that joins, or comes with a higher --cap, gets it");
     else say(v->next, "the plan that follows the next change of the members");
@@ -113,7 +116,7 @@ static void judge_unassigned(const dv_explanation *e, dv_explain_verdict *v) {
 
 /* The plan gives it to one that is not there, or to nobody. */
 static void judge_without_next(const dv_explanation *e, const dv_status_entry *next, dv_explain_verdict *v) {
-    char kept[DV_AGE_BYTES], how[FATE_BYTES];
+    char kept[DV_AGE_BYTES], how[FATE_BYTES], pool[DV_SHELL_WORD_BYTES], word[DV_SHELL_WORD_BYTES];
     if (!next) {
         judge_unassigned(e, v);
         return;
@@ -126,8 +129,9 @@ static void judge_without_next(const dv_explanation *e, const dv_status_entry *n
         say(v->next,
             "it is " NAME
             "'s when that comes back, and goes to another when it is away for longer than %s; or at once: "
-            "divvy forget --path %.300s %.160s",
-            name, dv_age_text(next->entry->rejoin_delay_ms, kept), e->status->path, name);
+            "divvy forget --path %s %s",
+            name, dv_age_text(next->entry->rejoin_delay_ms, kept), dv_shell_word(pool, "PATH", "%s", e->status->path),
+            dv_shell_operand(word, "MEMBER", name));
     } else {
         const char *name = dv_whom_identifier(next->entry);
         say(v->now, NAME ", to which the plan gives it, %s", name, fate(e, name, 0, "has gone", how));
@@ -211,7 +215,7 @@ static void judge_rule(const dv_explanation *e, const char *item, dv_explain_ver
 /* Says why the plan has it so, where the state has not said it; and whether that waits. */
 static void tell_rule(const dv_explanation *e, const dv_status_item *item, dv_explain_verdict *v) {
     char why[DV_RULE_BYTES];
-    char more[DV_RULE_BYTES];
+    char more[DV_RULE_BYTES], pool[DV_SHELL_WORD_BYTES], word[DV_SHELL_WORD_BYTES];
     const dv_wish *hold = dv_pool_rules_hold(&e->status->rules, item->name);
     const char *but = v->rule ? waits_for(e, item, why) : "";
     size_t at = strlen(v->now);
@@ -223,8 +227,8 @@ static void tell_rule(const dv_explanation *e, const dv_status_item *item, dv_ex
     else if (hold && at < DV_EXPLAIN_BYTES && dv_pool_rules_override(&e->status->rules, hold, more))
         snprintf(v->now + at, DV_EXPLAIN_BYTES - at, "; %.600s", more);
     if (*but && hold && !*v->next && strcmp(but, not_there) == 0)
-        say(v->next, "it goes there when that member comes; or: divvy unpin --path %.300s %.300s", e->status->path,
-            item->name);
+        say(v->next, "it goes there when that member comes; or: divvy unpin --path %s %s",
+            dv_shell_word(pool, "PATH", "%s", e->status->path), dv_shell_operand(word, "ITEM", item->name));
     if (round && !*v->next) say(v->next, "a later plan moves it, when the moves before it have ended (max-moves)");
 }
 

@@ -11,6 +11,7 @@
 #include "command.h"
 #include "plan/wish.h"
 #include "pool_plan.h"
+#include "shell_word.h"
 #include "table.h"
 #include "table_json.h"
 
@@ -126,10 +127,11 @@ static int read_plan(dv_look *look, void *plan) {
 }
 
 static int print(const char *command, bool needs, const dv_operator_options *o, const dv_plan_memory *memory) {
+    char pool[DV_SHELL_WORD_BYTES];
     const dv_plan *plan = memory->plan;
     if (memory->standing != DV_PLAN_GOOD || !plan || plan->header.generation == 0)
         return dv_command_failed("no plan of %s can be read; is the path right? divvy doctor --path %s says more",
-                                 o->path, o->path);
+                                 o->path, dv_shell_word(pool, "PATH", "%s", o->path));
     if (!plan->header.is_balanced && plan->wishes && plan->wishes->count > 0)
         dv_command_say("warning: a member of an earlier release is in the pool: until it has left, what operators set "
                        "is not in force");

@@ -13,6 +13,7 @@
 #include "pool/changes.h"
 #include "pool/whom.h"
 #include "pool/wishes.h"
+#include "pool_rules.h"
 #include "status_plan.h"
 #include "table.h"
 #include "table_json.h"
@@ -66,13 +67,17 @@ static const dv_wish *rest_of_need(const dv_errand *e) {
 }
 
 static void say_need_undone(const dv_errand *e, FILE *to) {
+    char undo[DV_RULE_BYTES];
     const dv_wish *rest = rest_of_need(e);
     const char *already = has_changed(e) ? "" : " already";
-    if (rest)
-        fprintf(to, "%s%s, but %s needs %s; undo that: divvy need --path %s --undo '%s'",
-                has_changed(e) ? "no longer needs a tag by itself" : "needs no tag by itself", already, rest->name,
-                rest->value, e->path, rest->name);
-    else fprintf(to, "needs no tag%s", already);
+    if (!rest) {
+        fprintf(to, "needs no tag%s", already);
+        return;
+    }
+    dv_pool_rules_tell_undo(rest, e->path, undo);
+    fprintf(to, "%s%s, but %s needs %s; undo that: %s",
+            has_changed(e) ? "no longer needs a tag by itself" : "needs no tag by itself", already, rest->name,
+            rest->value, undo);
 }
 
 static void say_unpinned(const dv_errand *e, FILE *to) {

@@ -13,6 +13,7 @@
 #include "plan/tags.h"
 #include "pool/whom.h"
 #include "pool/wishes.h"
+#include "shell_word.h"
 #include "status_plan.h"
 
 /* A name as it stands in a sentence. */
@@ -82,8 +83,9 @@ const dv_wish *dv_pool_rules_need(const dv_pool_rules *r, const char *item) {
 }
 
 void dv_pool_rules_tell_undo(const dv_wish *need, const char *path, char out[DV_RULE_BYTES]) {
-    const char *quote = strchr(need->name, '*') ? "'" : "";
-    snprintf(out, DV_RULE_BYTES, "divvy need --path %.200s --undo %s%.200s%s", path, quote, need->name, quote);
+    char pool[DV_SHELL_WORD_BYTES], name[DV_SHELL_WORD_BYTES];
+    snprintf(out, DV_RULE_BYTES, "divvy need --path %s --undo %s", dv_shell_word(pool, "PATH", "%s", path),
+             dv_shell_operand(name, "ITEM", need->name));
 }
 
 static bool has_any(const dv_plan *plan) {

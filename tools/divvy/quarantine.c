@@ -10,6 +10,7 @@
 #include "command.h"
 #include "connection.h"
 #include "pool/errand.h"
+#include "shell_word.h"
 
 enum { TIMEOUT_MS = 30000, WHY_BYTES = 160 };
 
@@ -92,8 +93,10 @@ static void finish(pausing *one) {
     dv_quarantine *q = one->quarantine;
     const dv_errand_result *r = &one->errand->result;
     if (one->done && r->error == 0) {
+        char pool[DV_SHELL_WORD_BYTES], item[DV_SHELL_WORD_BYTES];
         dv_command_say("warning: --quarantine: %s is paused: it %s (to give it back: divvy resume --path %s %s)",
-                       one->item, one->why, q->options->path, one->item);
+                       one->item, one->why, dv_shell_word(pool, "PATH", "%s", q->options->path),
+                       dv_shell_operand(item, "ITEM", one->item));
         dv_failures_forget(&q->failures, one->item);
         forget(q, one);
         return;

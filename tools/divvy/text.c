@@ -54,6 +54,11 @@ static bool is_unseen(const char *text, size_t bytes) {
     return i < sizeof unseen / sizeof *unseen && unseen[i].first <= code;
 }
 
+size_t dv_text_shown_bytes(const char *text) {
+    size_t bytes = dv_text_character_bytes(text);
+    return bytes > 0 && !is_unseen(text, bytes) ? bytes : 0;
+}
+
 static bool is_escape(const char *text) {
     return text[0] == '%' && isxdigit((unsigned char)text[1]) && isxdigit((unsigned char)text[2]);
 }

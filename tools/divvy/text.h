@@ -11,6 +11,9 @@
 /* The length of the well-formed UTF-8 character at `text`, 0 if there is none, as at the end. */
 size_t dv_text_character_bytes(const char *text);
 
+/* Returns the length of the character at `text`, 0 where it cannot be shown in a line that people read. */
+size_t dv_text_shown_bytes(const char *text);
+
 /* For JSON: offending is what is not UTF-8. Returns memory to free(), NULL when there is none. */
 char *dv_text_plain(const char *text);
 

@@ -20,7 +20,7 @@ import time
 from typing import Any, Callable, Dict, FrozenSet, Generic, Optional, Protocol, Set, Tuple, TypeVar
 
 from divvy._arguments import choice, flag, function, seconds
-from divvy._quarantine import Quarantine, quarantine_of
+from divvy._quarantine import Quarantine, quarantine_of, resume_command
 from divvy.client import SessionState
 from divvy.errors import Canceled, Closed, Error, InvalidArgument, SessionLost, TimedOut, WrongState
 from divvy.partitioner import BasePartitioner, Item, PartitionState, View
@@ -283,7 +283,7 @@ class BaseRun:
             log.error("%s could not be paused, and is tried again when it fails again: %s; it %s", item, error, why)
         elif self._o.quarantine:
             self._o.quarantine.forget(item)
-            log.error("%s is paused: it %s (to give it back: divvy resume --path %s %s)", item, why, self._p.path, item)
+            log.error("%s is paused: it %s (to give it back: %s)", item, why, resume_command(self._p.path, item))
 
     def _put_off(self, place: Place, has_returned: bool = False) -> Optional[float]:
         """Notes when a worker, or `prepare`, begins again. Returns the pause before; None: it does not."""

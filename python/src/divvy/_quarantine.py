@@ -6,6 +6,7 @@ has the pool pause the item in time, as `divvy partition --quarantine` does.
 from __future__ import annotations
 
 import collections
+import shlex
 import time
 from typing import Deque, Dict, Optional
 
@@ -55,6 +56,11 @@ def quarantine_of(value: object) -> Optional[Quarantine]:
     if not 0 < window <= WINDOW_MAX_S:
         raise InvalidArgument(f"quarantine is {value!r}: its seconds are above 0, and {WINDOW_MAX_S} at most")
     return Quarantine(failures, window)
+
+
+def resume_command(path: str, item: str) -> str:
+    """Returns the command that gives an item back. A shell takes each name for one word, and it is no option."""
+    return f"divvy resume --path {shlex.quote(path)} {'-- ' if item.startswith('-') else ''}{shlex.quote(item)}"
 
 
 def by_of(identifier: str) -> Optional[str]:

@@ -2,7 +2,7 @@
 import {$, age, badge, copyable, element, nameOf, nobody, quiet, unknown} from "./dom.js";
 import {drawLanes, isOfItem, spansOf} from "./lanes.js";
 import {ask, LIFE_MIN, model, now, pool, view} from "./model.js";
-import {durationText, number, quoted} from "./text.js";
+import {durationText, number, operand, quoted} from "./text.js";
 import {fillTable} from "./tables.js";
 
 let opened = null;
@@ -76,7 +76,7 @@ export async function showItem(item) {
   opened = item;
   const question = {pool: view.pool, exact: item};
   $("item-title").textContent = item;
-  $("item-command").replaceChildren(copyable(`divvy explain --path ${quoted(pool().path)} ${quoted(item)}`));
+  $("item-command").replaceChildren(copyable(`divvy explain --path ${quoted(pool().path)} ${operand(item)}`));
   $("item-explained").replaceChildren(element("p", {class: "unknown"}, "being looked at"));
   $("item-facts").replaceChildren();
   if (!$("item").open) $("item").showModal();

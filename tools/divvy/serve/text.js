@@ -37,19 +37,29 @@ export function middle(text, most) {
   return `${letters.slice(0, most - 1 - tail).join("")}…${letters.slice(letters.length - tail).join("")}`;
 }
 
-// A word of a command line, quoted where a shell needs it.
+const octal = (letter) => `\\${letter.charCodeAt(0).toString(8).padStart(3, "0")}`;
+
+// A word of a command line, quoted where a shell needs it. A terminal acts upon control characters that are pasted.
 export function quoted(word) {
-  return /^[A-Za-z0-9_/.,:=@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  if (/^[A-Za-z0-9_/.,:@%+][A-Za-z0-9_/.,:=@%+-]*$/.test(word)) return word;
+  if (/[\x00-\x1f\x7f]/.test(word)) return `$'${word.replace(/[\x00-\x1f\x7f'\\!]/g, octal)}'`;
+  return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
+// The same for the last word, which must not be taken for an option.
+export const operand = (word) => (word.startsWith("-") ? "-- " : "") + quoted(word);
+
 const programs = "divvy|kill|zkCli\\.sh|export|ss|getent|chronyc|iostat|systemctl";
-const command = new RegExp(`(^|: |\\bby )((?:${programs})(?: (?!shows\\b)[^ ]*[^ ,;](?=[,; ]|$))+)`, "g");
+const strange = "\\$?'[^']*'(?:\\\\''[^']*')*"; // as shell_word.c quotes it; it may have anything in it
+const word = `(?!shows\\b)(?:${strange}|[^ ']*[^ ,;'])(?=[,; ]|$)`;
+const command = new RegExp(`(?<=^| )${strange}|(^|: |\\bby )((?:${programs})(?: ${word})+)`, "g");
 
 // Splits a remedy into [{text}, {command}]: what to do in words, and what can be typed.
 export function remedyParts(remedy) {
   const parts = [];
   let at = 0;
   for (const match of remedy.matchAll(command)) {
+    if (!match[2]) continue;
     const start = match.index + match[1].length;
     if (start > at) parts.push({text: remedy.slice(at, start)});
     parts.push({command: match[2]});
