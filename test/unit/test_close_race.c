@@ -17,6 +17,7 @@ enum { DEADLINE_S = 30, SERVERS = 3 /* the default */ };
 
 static divvy_client *client;
 static atomic_int armed_fd = -1;
+static atomic_int joined;
 static sem_t may_close, has_woken; /* the closer may begin; it has sent the wake, and waits for the loop's thread */
 
 static void deadline(struct timespec *at) {
@@ -44,6 +45,7 @@ ssize_t __wrap_read(int fd, void *bytes, size_t count) {
 int __real_pthread_join(pthread_t thread, void **result);
 int __wrap_pthread_join(pthread_t thread, void **result);
 int __wrap_pthread_join(pthread_t thread, void **result) {
+    atomic_fetch_add(&joined, 1);
     sem_post(&has_woken);
     return __real_pthread_join(thread, result);
 }
@@ -54,7 +56,7 @@ static void *close_it(void *unused) {
     return unused;
 }
 
-/* The close ends, though no timer and no event wakes the loop after it: no server is there. */
+/* The close ends, and both threads with it, though no timer or event wakes the loop after it: no server is there. */
 TEST(test_close_at_the_brink_of_sleep) {
     divvy_testing_ensemble *ensemble;
     divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
@@ -64,6 +66,7 @@ TEST(test_close_at_the_brink_of_sleep) {
     divvy_client_config client_config = DIVVY_CLIENT_CONFIG_INIT;
     assert_int_equal(divvy_testing_client_open(&client, ensemble, &client_config), 0);
     assert_int_equal(sem_init(&may_close, 0, 0) | sem_init(&has_woken, 0, 0), 0);
+    atomic_store(&joined, 0);
     pthread_t closer;
     assert_int_equal(pthread_create(&closer, NULL, close_it, NULL), 0);
     atomic_store(&armed_fd, client->wake_fd);
@@ -72,6 +75,7 @@ TEST(test_close_at_the_brink_of_sleep) {
     deadline(&at);
     assert_int_equal(pthread_timedjoin_np(closer, NULL, &at), 0);
     assert_int_equal(atomic_load(&armed_fd), -1);
+    assert_int_equal(atomic_load(&joined), 2);
     divvy_testing_ensemble_destroy(ensemble);
 }
 

@@ -29,6 +29,19 @@ TEST(test_memory_is_short) {
     assert_true(dv_fake_is_watched(fake, PARTY));
 }
 
+/* W1: a quarter of the boundary lies between two reads, to the millisecond, where that is just above 50 ms. */
+TEST(test_reads_a_quarter_apart) {
+    begin_with(4 * 51, 4 * 51, SETTLE_MAX_MS);
+    answer("a", 10);
+    dv_fake_advance(fake, 100);
+    fire();
+    assert_true(asked());
+    assert_true(dv_fake_fire(fake, PARTY, DV_WATCH_CHILDREN, false));
+    answer("ab", 11);
+    assert_false(asked());
+    read_comes_at(100 + 51);
+}
+
 /* --- changed() -------------------------------------------------------------------------------------------------- */
 
 /* changed() comes with the first sign, once for each settled(), and not before the first one. */

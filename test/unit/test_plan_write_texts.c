@@ -107,6 +107,7 @@ TEST(test_outgrown_root) {
     const dv_plan_root *root = &users[0].memory.root;
     assert_int_equal(root->delta_count, 1);
     assert_string_equal(root->base_guid, guid);
+    assert_true(root->items.text == NULL && root->base.text == NULL);
     assert_reads_as(&users[0].memory);
     refresh(&users[1]);
     assert_plans_equal(users[1].memory.plan, users[0].memory.plan);
