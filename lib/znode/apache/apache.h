@@ -73,8 +73,6 @@ typedef struct dv_apache {
 } dv_apache;
 
 /* connection.c */
-/* On the native client's I/O thread, with a line of its log: takes over other servers where a connection has failed. */
-void dv_apache_take_servers(dv_apache *apache, const char *line);
 int64_t dv_apache_now_ms(const dv_znode *znode);
 int dv_apache_random(dv_znode *znode, void *bytes, size_t count);
 void dv_apache_stats(const dv_znode *znode, divvy_stats *out);
@@ -90,6 +88,14 @@ int dv_apache_refused(dv_apache *apache, int64_t now);
 size_t dv_apache_in_flight_max(const dv_apache *apache);
 /* A server has answered a request: the connection is of use (H10). */
 void dv_apache_progressed(dv_apache *apache);
+
+/* servers.c */
+/* For how long a server may say nothing over TLS: as the native client itself allows after the handshake. */
+int dv_apache_silent_ms(const dv_apache *apache);
+/* Has the handle use `servers` of the object. Returns false: out of memory. */
+bool dv_apache_give_servers(dv_apache *apache);
+/* On the native client's I/O thread, with a line of its log: takes over other servers where a connection has failed. */
+void dv_apache_take_servers(dv_apache *apache, const char *line);
 
 /* news.c */
 divvy_session_state dv_apache_session_state(int native_state);

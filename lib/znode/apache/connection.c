@@ -29,7 +29,7 @@ int dv_apache_random(dv_znode *znode, void *bytes, size_t count) {
     return 0;
 }
 
-enum { RESOLVE_AGAIN_MS = 5000, FAILED_AGAIN_MS = 1000, SASL_AGAIN_MS = 1000, SILENT_MIN_MS = 1000 };
+enum { RESOLVE_AGAIN_MS = 5000, FAILED_AGAIN_MS = 1000, SASL_AGAIN_MS = 1000 };
 static void start_resolving(dv_apache *apache, int delay_ms);
 
 /* The native client takes no credentials after a failed attempt (ZOOKEEPER-800): then they wait for a connection. */
@@ -82,12 +82,6 @@ static void end_session(dv_apache *apache, const dv_session_news *news, int64_t 
     dv_apache_fail_all(apache, news->state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
 }
 
-/* Returns for how long a server may say nothing: as the native client itself allows after the handshake. */
-static int silent_ms_of(const dv_apache *apache) {
-    int silent_ms = apache->requested_timeout_ms / 3 * 2;
-    return silent_ms > SILENT_MIN_MS ? silent_ms : SILENT_MIN_MS;
-}
-
 static void note_connection(dv_apache *apache, dv_session_news *news, const dv_server_address *server) {
     apache->answered = false;
     apache->stats.connects++;
@@ -111,7 +105,7 @@ static void take_news(dv_apache *apache, const dv_session_news *told, const dv_s
     if (connected && !add_credentials(apache)) return;
     apache->state = news.state;
     if (was_connected && !connected) apache->one_at_first = !apache->answered;
-    if (!connected && apache->silence) dv_silence_allow(apache->silence, silent_ms_of(apache));
+    if (!connected && apache->silence) dv_silence_allow(apache->silence, dv_apache_silent_ms(apache));
     if (connected) note_connection(apache, &news, server);
     if (dv_apache_is_over(apache)) {
         end_session(apache, &news, now);
@@ -172,7 +166,7 @@ static int open_handle(dv_apache *apache) {
     const char *servers = apache->servers;
     int timeout_ms = apache->requested_timeout_ms;
     const clientid_t *key = apache->key.client_id ? &apache->key : NULL;
-    if (apache->tls) apache->silence = dv_silence_start(servers, silent_ms_of(apache));
+    if (apache->tls) apache->silence = dv_silence_start(servers, dv_apache_silent_ms(apache));
     if (apache->silence)
         apache->handle = dv_tls_open(apache->tls, servers, on_session_event, timeout_ms, key, apache, log);
     else if (apache->sasl)
@@ -212,44 +206,8 @@ static void tell_unknown(dv_apache *apache, int error) {
     apache->resolve_error = error;
 }
 
-/* ---- other servers ---- */
-
-/* Where a connection ends that was made, the native client still has to tell of it, and would not once it has other
- * servers. Then the next one that fails will do. */
-void dv_apache_take_servers(dv_apache *apache, const char *line) {
-    if (!strstr(line, " zk retcode=")) return;
-    pthread_mutex_lock(&apache->next_mutex);
-    int state = apache->next_servers ? zoo_state(apache->handle) : ZOO_CONNECTED_STATE;
-    char *servers = state == ZOO_CONNECTED_STATE || state == ZOO_READONLY_STATE ? NULL : apache->next_servers;
-    if (servers) apache->next_servers = NULL;
-    pthread_mutex_unlock(&apache->next_mutex);
-    if (!servers) return;
-    zoo_set_servers(apache->handle, servers);
-    dv_silence_watch(apache->silence, servers, silent_ms_of(apache));
-}
-
-/* zoo_set_servers() may close the connection, here under the native client's I/O thread. In a TLS handshake that is a
- * crash, so that over TLS this thread does it itself, where it tells of a connection that has failed. A session without
- * a slot of the log has no such moment. Returns false: out of memory. */
-static bool give_servers(dv_apache *apache) {
-    char *servers = apache->tls ? strdup(apache->servers) : NULL;
-    if (apache->tls && !servers) return false;
-    if (!apache->tls || apache->log_slot < 0) {
-        zoo_set_servers(apache->handle, apache->servers);
-        if (servers) dv_silence_watch(apache->silence, servers, silent_ms_of(apache));
-        return true;
-    }
-    pthread_mutex_lock(&apache->next_mutex);
-    char *before = apache->next_servers;
-    apache->next_servers = servers;
-    pthread_mutex_unlock(&apache->next_mutex);
-    free(before);
-    if (apache->state != DIVVY_CONNECTED) dv_silence_allow(apache->silence, SILENT_MIN_MS);
-    return true;
-}
-
 static void use_servers(dv_apache *apache) {
-    if (give_servers(apache)) {
+    if (dv_apache_give_servers(apache)) {
         start_pauses(apache);
         return;
     }
@@ -355,7 +313,7 @@ static void close_handle(dv_znode *znode) {
     sigset_t signals;
     /* Over TLS the native client may write to a connection that is gone: SIGPIPE, here on the caller's thread. */
     if (apache->tls) dv_signals_block(&signals);
-    if (apache->silence) dv_silence_allow(apache->silence, SILENT_MIN_MS); /* It is to be closed, come what may. */
+    if (apache->silence) dv_silence_allow(apache->silence, DV_SILENCE_MIN_MS); /* It is to be closed, come what may. */
     dv_pause_stop(&apache->pause);
     if (apache->handle) zookeeper_close(apache->handle); /* joins the native threads */
     dv_silence_stop(apache->silence);

@@ -15,7 +15,7 @@ size_t dv_silence_end(const char *servers, int silent_ms);
 
 /* A thread that does so twice a second, unless any silence is allowed: the client is connected. */
 typedef struct dv_silence dv_silence;
-enum { DV_SILENCE_ANY = INT_MAX };
+enum { DV_SILENCE_MIN_MS = 1000, DV_SILENCE_ANY = INT_MAX };
 /* NULL when there is no memory, or no thread could be had. */
 dv_silence *dv_silence_start(const char *servers, int silent_ms);
 void dv_silence_allow(dv_silence *silence, int silent_ms);
