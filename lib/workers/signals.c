@@ -61,9 +61,18 @@ static void take(int i, int choice) {
     sigaction(numbers[i], &action, NULL);
 }
 
+/* In the child of a fork: the runs of its parent, and handlers that were at work there, are not here. */
+static void forget_parent(void) {
+    if (atomic_load(&owner) == (int)getpid()) return;
+    atomic_store(&first, NULL);
+    atomic_store(&handling, 0);
+    put_back();
+}
+
 void dv_workers_take_signals(divvy_workers *w) {
     if (w->config.signals == DIVVY_SIGNALS_LEAVE) return;
     pthread_mutex_lock(&mutex);
+    forget_parent();
     if (!atomic_load(&first)) atomic_store(&count, 0);
     atomic_store(&owner, (int)getpid());
     atomic_store(&w->next_asked, atomic_load(&first));

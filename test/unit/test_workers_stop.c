@@ -288,6 +288,34 @@ TEST_IN(test_signal_of_a_child, set_up, tear_down) {
     assert_false(DV_WAIT(!works_on(anna, ITEMS), LOOK_MS));
     assert_int_equal(stop(anna), 0);
 }
+
+/* A run in the child of a fork, in a pool of its own. Returns whether the actions are what they were, after it. */
+static bool gives_back_in_a_child(void) {
+    if (divvy_testing_ensemble_create(&ensemble, NULL) != 0) return false;
+    dv_member *bert = &members[1];
+    divvy_partitioner_config pool = pool_config("bert");
+    divvy_workers_config config = workers_config(bert, &pool);
+    config.signals = DIVVY_SIGNALS_UNHANDLED;
+    open_client(bert, 1);
+    if (divvy_workers_create(&bert->workers, bert->client, &config) != 0) return false;
+    divvy_workers_stop(bert->workers);
+    if (divvy_workers_run(bert->workers) != 0) return false;
+    return action_of(SIGTERM) == SIG_DFL && action_of(SIGINT) == SIG_DFL;
+}
+
+/* The child of a fork has runs of its own, and gives the signals back when these have ended. */
+TEST_IN(test_run_of_a_child, set_up, tear_down) {
+    dv_member *anna = start_with_signals(DIVVY_SIGNALS_UNHANDLED);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(10);
+        _exit(gives_back_in_a_child() ? 0 : 1);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(stop(anna), 0);
+}
 #endif
 
 /* ---- destroying ---- */
