@@ -49,6 +49,23 @@ TEST(test_balances) {
     world_end(&w);
 }
 
+/* D18: were the absent here, two items would change places. One cannot tell that from a deal that moves one only. */
+TEST(test_exchange_with_absent) {
+    world_begin(&w, 6);
+    for (int n = 0; n < 2; n++) join_dynamic(&w);
+    join(&w, "host", 30000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    die(&w, 2);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    static const char *const owners[] = {"n0001", "n0002", "host", "n0001", "n0002", "host"};
+    const double loads[] = {9, 10, 10, 1, 11, 10};
+    for (size_t i = 0; i < COUNT(owners); i++) assert_string_equal(owner_of(i), owners[i]);
+    assert_int_equal(report(loads), DV_PLAN_NEXT);
+    assert_int_equal(moves_of(w.before, w.plan), 1);
+    assert_string_equal(owner_of(1), "n0001");
+    world_end(&w);
+}
+
 /* Where several gave, the plan tells of the fullest of them. */
 TEST(test_tells_of_the_fullest) {
     pool(4, 40);
