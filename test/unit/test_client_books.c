@@ -137,6 +137,12 @@ TEST(test_due_at_once) {
     assert_int_equal(divvy_client_next_deadline(client), -1);
 }
 
+/* One that waits in vain for a server says so, and which servers there are. */
+TEST(test_wait_connected_in_vain) {
+    assert_int_equal(divvy_client_wait_connected(client, 0), DIVVY_ETIMEDOUT);
+    assert_string_equal(divvy_client_error(client), "wait_connected: no ZooKeeper server answered at fake in 0 ms");
+}
+
 /* A waiting call has what is left until its deadline, and then nothing. */
 TEST(test_deadline) {
     dv_deadline deadline = dv_deadline_in(client, 2);
