@@ -358,7 +358,7 @@ inline const char *hold(World &w, const Step &s) {
     unsigned l = s.lease;
     if (w.stage[l] != queue::THERE || w.owner[l] != s.who) return "E6: its owner does not know that it stands";
     if (!w.place[l] && !w.fits[l]) return "E14: what was read behind it does not agree";
-    for (unsigned k = 0; k < w.used; k++)
+    for (unsigned k = 0; k < w.used && !w.foreign[l]; k++) // what others have deleted is free before its owner knows
         if (w.counts[k] && w.numbers[k] & w.numbers[l] && w.created[k] > w.created[l])
             return "S3: a slot was held with a greater token";
     w.stage[l] = queue::HELD;
