@@ -85,7 +85,29 @@ def lose_connection(test, event_factory):
         assert event.is_set()
 
 
+class ActiveThread:
+    """KazooLockTests.active_thread: a contender leaves the None before it until the test has seen that.
+
+    The test waits for None between two contenders, and for ever where the next one has the lock at once.
+    """
+
+    def __get__(self, test, _=None):
+        if threading.current_thread() is threading.main_thread():
+            test.is_unseen = False
+        return test.active_name
+
+    def __set__(self, test, name):
+        while name and test.is_unseen:
+            test.condition.wait(0.01)
+        test.is_unseen = name is None and threading.current_thread() is not threading.main_thread()
+        test.active_name = name
+
+
 sys.modules["mock"] = unittest.mock  # the package of this name is its backport
 harness.KazooClient = KazooClient
 harness.KazooTestHarness.cluster = property(lambda _: [types.SimpleNamespace(address=proxy.address, running=True)])
 harness.KazooTestHarness.lose_connection = lose_connection
+
+from kazoo.tests.test_lock import KazooLockTests  # noqa: E402 (it takes the harness as it is by then)
+
+KazooLockTests.active_thread = ActiveThread()

@@ -269,6 +269,16 @@ static dv_explain_verdict explain(pool *p) {
     return v;
 }
 
+static void check_without_owner(const char *name, dv_wish_kind kind, const char *what, const char *subcommand) {
+    pool p;
+    set_named_pool(&p, name);
+    wish(&p, kind, name, what, "");
+    disown(&p);
+    p.plan.memory.plan->owners[0] = DV_PLAN_NO_SLOT;
+    reads(explain(&p).next, subcommand, pool_path, name);
+    dv_plan_memory_clear(&p.plan.memory);
+}
+
 static void check_explain(const char *name) {
     pool p;
     set_named_pool(&p, name);
@@ -278,19 +288,8 @@ static void check_explain(const char *name) {
     reads(explain(&p).next, "forget", pool_path, name);
     dv_plan_memory_clear(&p.plan.memory);
 
-    set_named_pool(&p, name);
-    wish(&p, DV_WISH_PAUSE, name, "a", "");
-    disown(&p);
-    p.plan.memory.plan->owners[0] = DV_PLAN_NO_SLOT;
-    reads(explain(&p).next, "resume", pool_path, name);
-    dv_plan_memory_clear(&p.plan.memory);
-
-    set_named_pool(&p, name);
-    wish(&p, DV_WISH_NEED, name, "ssd", "");
-    disown(&p);
-    p.plan.memory.plan->owners[0] = DV_PLAN_NO_SLOT;
-    reads(explain(&p).next, "need", pool_path, name);
-    dv_plan_memory_clear(&p.plan.memory);
+    check_without_owner(name, DV_WISH_PAUSE, "a", "resume");
+    check_without_owner(name, DV_WISH_NEED, "ssd", "need");
 }
 
 /* Likewise explain. */
