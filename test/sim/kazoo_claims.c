@@ -48,6 +48,7 @@ struct sim_kazoo_claim {
     divvy_client *client;
     dv_listener listener;
     dv_watch watch;
+    bool fired; /* before the answer to the read that set it: of an earlier read of that path */
     dv_barrier_wait barrier;
     const dv_queue_kind *kind;
     bool busy, unsure, tried, last_done;
@@ -153,12 +154,12 @@ static void take_answer(sim_kazoo_claim *k, const dv_reply *reply, int64_t now) 
         if (k->stage == HOLD) hold(k, now);
         break;
     case WATCH:
-        if (reply->error) k->stage = LIST;
+        if (reply->error || k->fired) k->stage = LIST;
         else wait_within(k, WAIT, now);
         break;
     case LEASES:
         if (reply->child_count < k->limit) k->stage = FIND_LEASE;
-        else wait_within(k, WAIT_FOR_ROOM, now);
+        else if (!k->fired) wait_within(k, WAIT_FOR_ROOM, now);
         break;
     case FIND_LEASE: k->stage = reply->error ? CREATE_LEASE : LEAVE_QUEUE; break;
     case CREATE_LEASE: k->stage = LEAVE_QUEUE; break;
@@ -186,6 +187,7 @@ static void on_reply(void *context, const dv_reply *reply, int64_t now) {
 static void on_watch(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     sim_kazoo_claim *k = DV_CONTAINER(watch, sim_kazoo_claim, watch);
     (void)kind;
+    k->fired = true;
     if (k->stage == WAIT) k->stage = LIST;
     if (k->stage == WAIT_FOR_ROOM) k->stage = LEASES;
     go(k, now);
@@ -201,6 +203,7 @@ static const char *join(sim_kazoo_claim *k, const char *directory, const char *n
 static void list(sim_kazoo_claim *k, const char *path, bool watched) {
     dv_znode_unwatch(k->client->znode, &k->watch);
     k->watch.fired = on_watch;
+    k->fired = false;
     k->busy = dv_znode_children(k->client->znode, path, watched ? &k->watch : NULL, on_reply, k) == 0;
 }
 
@@ -259,6 +262,7 @@ static void go(sim_kazoo_claim *k, int64_t now) {
     case WATCH:
         dv_znode_unwatch(k->client->znode, &k->watch);
         k->watch.fired = on_watch;
+        k->fired = false;
         k->busy = dv_znode_get(k->client->znode, join(k, queue_of(k), k->before), &k->watch, on_reply, k) == 0;
         break;
     case LEASES: list(k, k->directories[1], true); break;
