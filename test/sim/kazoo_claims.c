@@ -200,10 +200,14 @@ static const char *join(sim_kazoo_claim *k, const char *directory, const char *n
     return k->path;
 }
 
-static void list(sim_kazoo_claim *k, const char *path, bool watched) {
+static void begin_watch(sim_kazoo_claim *k) {
     dv_znode_unwatch(k->client->znode, &k->watch);
     k->watch.fired = on_watch;
     k->fired = false;
+}
+
+static void list(sim_kazoo_claim *k, const char *path, bool watched) {
+    begin_watch(k);
     k->busy = dv_znode_children(k->client->znode, path, watched ? &k->watch : NULL, on_reply, k) == 0;
 }
 
@@ -260,9 +264,7 @@ static void go(sim_kazoo_claim *k, int64_t now) {
         create(k, join(k, queue_of(k), k->prefix), DV_EPHEMERAL | DV_SEQUENTIAL);
         break;
     case WATCH:
-        dv_znode_unwatch(k->client->znode, &k->watch);
-        k->watch.fired = on_watch;
-        k->fired = false;
+        begin_watch(k);
         k->busy = dv_znode_get(k->client->znode, join(k, queue_of(k), k->before), &k->watch, on_reply, k) == 0;
         break;
     case LEASES: list(k, k->directories[1], true); break;
