@@ -132,7 +132,7 @@ def test_processes_die(begin, server, path):
     pid = int(member.wait_line(r"begin x \d+ (\d+)")[1])
     os.kill(pid, signal.SIGKILL)
     wait_for(lambda: sum(line.startswith("begin x") for line in member.lines) == 2, "another one begins")
-    assert any("the process of x has ended with -9" in line for line in member.errors)
+    wait_for(lambda: any("the process of x has ended with -9" in line for line in list(member.errors)), "it says so")
     pid = int(member.lines[-1].split()[3])
     assert exists(pid)
     member.end(signal.SIGKILL)
@@ -168,7 +168,10 @@ def test_election(begin, server, path, name):
     bob.process.stdin.write("\n")
     bob.process.stdin.flush()
     bob.wait_line(r"I lead, under \d+")
-    assert alice.lines.index("I no longer lead") > alice.lines.index("somebody asks me to step down, and I do")
+    alice.wait_line("bob leads")
+    steps = [alice.lines.index(line) for line in
+             ("somebody asks me to step down, and I do", "I no longer lead", "bob leads")]
+    assert steps == sorted(steps), alice.lines
     assert bob.end(signal.SIGTERM) == 0 and bob.errors == [] and bob.lines[-1] == "I no longer lead"
     wait_for(lambda: len(alice.tokens()) == 2, "alice leads again")
     alice.process.stdin.close()
