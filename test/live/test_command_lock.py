@@ -367,6 +367,15 @@ class Holding(Case):
         self.assertEqual(holder.end(), 0)
         self.assertEqual(self.contenders(), [])
 
+    # A caller that cannot be told that it holds the lock does not hold it: 125, and nothing is left.
+    def test_output_failure(self):
+        reader, writer = os.pipe()
+        with os.fdopen(reader), os.fdopen(writer, "w"), open("/dev/full", "w", encoding="utf-8") as full:
+            done = lock("--hold", self.name, stdin=reader, stdout=full)
+        self.assertEqual(done.returncode, TROUBLE)
+        self.assertEqual(done.stderr, "divvy: cannot write to standard output: No space left on device\n")
+        self.assertEqual(self.contenders(), [])
+
     # Told to end, it says that the lock is lost, leaves some time, and exits as if the signal had ended it.
     def test_told_to_end(self):
         for number, last in ((signal.SIGTERM, "lost"), (signal.SIGHUP, "lost"), (signal.SIGINT, None)):

@@ -13,16 +13,18 @@
 
 #include "command.h"
 
-static void print(const char *text) {
-    /* If nobody reads our output, the reader has gone, and our input has ended with it or ends soon. */
-    if (write(STDOUT_FILENO, text, strlen(text)) < 0) errno = 0;
+/* Returns whether the caller can know it. If nobody reads our output, our input has ended with it, or ends soon. */
+static bool print(const char *text) {
+    if (write(STDOUT_FILENO, text, strlen(text)) >= 0 || errno == EPIPE) return true;
+    dv_command_failed("cannot write to standard output: %s", strerror(errno));
+    return false;
 }
 
-static void print_held(void) {
+static bool print_held(void) {
     const char *token = getenv("DIVVY_LOCK_TOKEN"), *slot = getenv("DIVVY_LOCK_SLOT");
     char line[128];
     snprintf(line, sizeof line, "held %s%s%s\n", token ? token : "", slot ? " " : "", slot ? slot : "");
-    print(line);
+    return print(line);
 }
 
 /* Reads and drops a byte of input. Returns false when the input has ended. */
@@ -43,13 +45,13 @@ int dv_hold(void) {
         return DV_EXIT_TROUBLE;
     }
     signal(SIGPIPE, SIG_IGN);
-    print_held();
+    if (!print_held()) return DV_EXIT_TROUBLE;
     struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
     do {
         /* Interrupted, by a stop for example, it has set nothing. */
         if (poll(fds, 2, -1) < 0) fds[0].revents = fds[1].revents = 0;
         struct signalfd_siginfo info;
-        if (fds[1].revents && read(signal_fd, &info, sizeof info) > 0) print("lost\n");
+        if (fds[1].revents && read(signal_fd, &info, sizeof info) > 0 && !print("lost\n")) return DV_EXIT_TROUBLE;
     } while (fds[0].revents == 0 || read_input());
     return DV_EXIT_DONE;
 }

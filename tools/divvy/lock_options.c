@@ -95,8 +95,8 @@ void dv_lock_print_help(void) {
            "2 wrong usage; 3 no server answered within --connect-timeout or --timeout; 4 somebody else\n"
            "has the lock (with --no-wait), or had it for longer than --timeout, see -E; 5 divvy lost the\n"
            "lock and ended the command; 124 the command ran for longer than --max-run; 125 the\n"
-           "servers refused, and standard error says why; 126 the command cannot be executed; 127\n"
-           "the command was not found.\n");
+           "servers refused, or divvy failed, and standard error says why; 126 the command cannot be\n"
+           "executed; 127 the command was not found.\n");
 }
 
 /* ---- the path ---- */
