@@ -81,8 +81,14 @@ static inline bool holder_find_node(holder *h, dv_test_zk *truth, const char *po
     return count == 1;
 }
 
-/* A pool of its own with one item, which this client owns when the call returns. */
-static inline void holder_open(holder *h, const divvy_client_config *base, dv_test_zk *truth) {
+static inline void holder_close(holder *h) {
+    divvy_partitioner_destroy(h->partitioner);
+    divvy_client_close(h->client);
+    witness_end(&h->w);
+}
+
+/* Returns false, with nothing left open, when the session was lost before it owned anything. */
+static inline bool holder_try(holder *h, const divvy_client_config *base, dv_test_zk *truth) {
     static unsigned made;
     static const char *const items[] = {CLOCK_ITEM};
     char pool[64];
@@ -94,15 +100,20 @@ static inline void holder_open(holder *h, const divvy_client_config *base, dv_te
     h->session = divvy_client_session_id(h->client);
     divvy_partitioner_config pool_config = dv_test_partitioner_config(pool, items, 1, 0);
     assert_int_equal(divvy_partitioner_create(&h->partitioner, h->client, &pool_config), 0);
-    assert_int_equal(divvy_partitioner_wait_for_acquire(h->partitioner, PATIENCE_MS), 0);
+    int rc = divvy_partitioner_wait_for_acquire(h->partitioner, PATIENCE_MS);
+    if (rc == DIVVY_ESTATE) {
+        holder_close(h);
+        return false;
+    }
+    assert_int_equal(rc, 0);
     assert_true(DV_WAIT(holder_owns(h), PATIENCE_MS));
     assert_true(DV_WAIT(holder_find_node(h, truth, pool), PATIENCE_MS));
+    return true;
 }
 
-static inline void holder_close(holder *h) {
-    divvy_partitioner_destroy(h->partitioner);
-    divvy_client_close(h->client);
-    witness_end(&h->w);
+/* A pool of its own with one item, which this client owns when the call returns. */
+static inline void holder_open(holder *h, const divvy_client_config *base, dv_test_zk *truth) {
+    assert_true(DV_WAIT(holder_try(h, base, truth), PATIENCE_MS));
 }
 
 /* When on_session had LOST first; 0: not yet. */
