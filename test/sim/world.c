@@ -72,10 +72,9 @@ static void trace_transaction(sim_world *w, const divvy_testing_transaction *t) 
 
 static void on_transaction(const divvy_testing_transaction *t, void *user) {
     sim_world *w = user;
-    if (w->over) return;
     if (w->trace) trace_transaction(w, t);
-    sim_steps_transaction(w, t);
-    sim_check_transaction(w, t);
+    sim_steps_transaction(w, t); /* also of the end, where members still ask and take answers */
+    if (!w->over) sim_check_transaction(w, t);
 }
 
 static void on_trace(int64_t at_ms, const char *line, void *user) {

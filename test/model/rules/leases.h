@@ -213,6 +213,8 @@ inline const char *commit_delete(World &w, const Step &s) {
     if (s.kind == COMMIT_DELETE && w.owner[l] < NOBODY && !w.going[l]) return "Q6: its delete was not asked for";
     if (s.kind == COMMIT_EXPIRED_DELETE && w.stage[l] == queue::HELD) return "C5: it is held";
     w.foreign[l] = s.kind == COMMIT_FOREIGN_DELETE;
+    // Its owner may not have heard yet that it was admitted: it will take its place for there still.
+    if (w.foreign[l] && w.place[l]) w.q.foreign[w.place[l] - 1] = 1;
     w.deleted[l] = ++w.q.version;
     return nullptr;
 }
