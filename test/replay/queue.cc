@@ -7,7 +7,7 @@
 // Ends with status 1 where a record is refused, or where a rule was never taken. With --spoil it does so where spoilt
 // histories are not refused; DROPPED and ALTERED say why some need not be. Watches that fire are not recorded, nor is
 // what kazoo members and administrators ask for.
-#define QUEUE_PLACES 12000
+#define QUEUE_PLACES 24000
 #define QUEUE_CLIENTS 100
 #define QUEUE_ASKED 250
 
