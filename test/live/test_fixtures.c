@@ -99,7 +99,7 @@ TEST(test_server_restarts) {
     assert_int_equal(dv_test_zk_delete_all(truth, "/restart"), ZOK);
 }
 
-/* Or was there already, made by an attempt whose answer was lost. */
+/* Returns whether the node is there now: it may be by an attempt whose answer was lost. */
 static bool is_made(dv_test_zk *zk, const char *path) {
     int rc = dv_test_zk_create(zk, path, "x", 0, NULL);
     return rc == ZOK || rc == ZNODEEXISTS;
