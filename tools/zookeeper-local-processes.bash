@@ -99,10 +99,10 @@ choose_ports() {
     while read -r _ address _; do
         if [[ $address == *:* ]]; then taken[$((16#${address##*:}))]=1; fi
     done < <(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null)
-    # A neighbour's server may be down only for a restart.
-    for address in "$base"/zookeeper-local.*/*/address; do
-        if { read -r address <"$address"; } 2>/dev/null; then taken[${address##*:}]=1; fi
-    done
+    # A neighbour's server may be down for a restart; and on its port for followers it listens only while it leads.
+    while read -r port; do
+        taken[$port]=1
+    done < <(grep -Ehow '[0-9]{5}' "$base"/zookeeper-local.*/*/zoo.cfg 2>/dev/null)
     PORTS=()
     while ((${#PORTS[@]} < count)); do
         port=$((low + SRANDOM % (high - low + 1)))
