@@ -200,8 +200,9 @@ static void look_at_items(sim_member *m, bool all_anew) {
         bool afresh = shown && (!h->shown || all_anew);
         if (m->not_seen) h->shown = false;
         afresh |= shown && m->not_seen;
-        /* Lost and gained again within one step is told as such, and then it was not kept. */
-        bool gained_anew = h->gained && h->gained_token == token;
+        /* Lost and gained again within one step is told as such, or shows in the generation, and it was not kept. */
+        bool gained_anew = m->config.on_items ? h->gained && h->gained_token == token
+                                              : m->partitioner->generation > m->seen_generation + 1;
         afresh |= shown && h->token != token;
         if (shown && h->shown && h->token != token && !gained_anew)
             sim_violate(w, "S3", "%s kept %s, and its token went from %lld to %lld", m->name, w->items[i],
@@ -395,8 +396,8 @@ void sim_check_step(sim_world *w) {
         const divvy_partitioner *p = m->partitioner;
         if (!p) continue;
         if (afresh || m->not_seen || p->generation != m->seen_generation) {
-            m->seen_generation = p->generation;
             look_at_items(m, afresh);
+            m->seen_generation = p->generation;
             m->not_seen = false;
         }
         if (p->state_id != m->seen_state_id || p->change_seen != m->seen_change) look_at_state(m);
