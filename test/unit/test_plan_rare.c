@@ -274,6 +274,64 @@ TEST(test_report_outlives_node) {
     pool_close(&l);
 }
 
+/* Returns the name of the member's node in the directory, a copy, or NULL. */
+static char *node_of(const pool *l, const char *directory, const member *m) {
+    char *name = NULL;
+    divvy_strings *nodes = divvy_testing_children(l->ensemble, directory);
+    for (size_t i = 0; i < divvy_strings_count(nodes); i++)
+        if (strstr(divvy_strings_get(nodes, i), m->identifier)) name = strdup(divvy_strings_get(nodes, i));
+    divvy_strings_free(nodes);
+    return name;
+}
+
+/* Deletes its node in the party, and waits until it has a note under another name. Until then it looks at its items. */
+static void have_join_again(pool *l, const member *m) {
+    char path[256], *old = node_of(l, "/pool/party", m), *note = NULL;
+    assert_non_null(old);
+    snprintf(path, sizeof path, "/pool/party/%s", old);
+    assert_int_equal(divvy_testing_remove(l->ensemble, path), 0);
+    for (int ms = 0; !note || strcmp(note, old) == 0; ms++) {
+        assert_true(ms < 1000);
+        assert_int_equal(divvy_partitioner_prepared(m->partitioner, NULL), 0);
+        divvy_testing_run(l->ensemble, 1);
+        free(note);
+        note = node_of(l, "/pool/notes", m);
+    }
+    free(old);
+    free(note);
+}
+
+/* T1: somebody deletes the node of a member that is in RELEASE. It joins again, and its new note stands just before its
+ * user has released: what has waited for its next owner waits on. Mutant note_stands_unheard. */
+TEST(test_note_stands_again) {
+    enum { OWNER, NEXT };
+    pool l;
+    divvy_partitioner_config config;
+    pool_open_far(&l, ITEMS, DELAY_MS, DELAY_MS);
+    member *owner = add(&l, OWNER, NULL);
+    settle(&l);
+    member_config(&l, &config);
+    config.prepare_timeout_ms = 20000;
+    member *next = add(&l, NEXT, &config);
+    divvy_testing_run(l.ensemble, 3000);
+    owner->patient = true;
+    divvy_partition *list = divvy_partitioner_to_prepare(next->partitioner);
+    assert_int_equal(divvy_partition_count(list), ITEMS / 2);
+    assert_int_equal(divvy_partitioner_prepared(next->partitioner, divvy_partition_item(list, 0)), 0);
+    divvy_partition_unref(list);
+    for (int ms = 0; divvy_partitioner_state(owner->partitioner) != DIVVY_RELEASE; ms++) {
+        assert_true(ms < 1000);
+        divvy_testing_run(l.ensemble, 1);
+    }
+    have_join_again(&l, owner);
+    divvy_testing_run(l.ensemble, DELAY_MS + 2);
+    assert_int_equal(divvy_partitioner_release_set(owner->partitioner), 0);
+    assert_int_equal(share_of(owner), ITEMS - 1);
+    assert_int_equal(divvy_partitioner_state(owner->partitioner), DIVVY_ALLOCATING);
+    owner->patient = false;
+    pool_close(&l);
+}
+
 /* A9, D19: all items come to need a tag that nobody has, and one may move in a step. None has a new owner; yet rounds
  * go on until they have all been taken from their owners. Mutant nobody_is_no_round. */
 TEST(test_nobody_is_no_round) {
