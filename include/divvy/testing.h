@@ -172,12 +172,16 @@ DIVVY_API int divvy_testing_link_client(divvy_testing_ensemble *ensemble, divvy_
                                         divvy_testing_link link);
 /** The fate of a client's requests under way when its connection breaks. */
 typedef enum {
-    DIVVY_TESTING_NOT_APPLIED,  /**< none of them reaches the server; what the leader has ordered already stays */
-    DIVVY_TESTING_APPLIED,      /**< all do, and all answers are lost */
-    DIVVY_TESTING_APPLIED_LATE, /**< writes get their place at the leader only after `late_ms`: a first read after the
+    DIVVY_TESTING_NOT_APPLIED,    /**< none of them reaches the server; what the leader has ordered already stays */
+    DIVVY_TESTING_APPLIED,        /**< all do, and all answers are lost */
+    DIVVY_TESTING_APPLIED_LATE,   /**< writes get their place at the leader only after `late_ms`: a first read after the
                                      reconnect may not see them, though a later one does. Sooner when the session writes
                                      on a new connection: its writes keep their order, as with a real ensemble. Never
                                      when the session, or that leader, ends before */
+    DIVVY_TESTING_APPLIED_BEHIND, /**< the same, but behind what the session writes on new connections meanwhile to
+                                       other servers. The leader then takes the session as the first server's again,
+                                       as if it heard late of a connection that the client gave up: it refuses the next
+                                       write, which ends the new connection. By the leader itself: as APPLIED_LATE */
 } divvy_testing_fate;
 /** Breaks the connection of a client now, seen by both sides; it may connect again at once. */
 DIVVY_API int divvy_testing_disconnect(divvy_testing_ensemble *ensemble, divvy_client *client, divvy_testing_fate fate,

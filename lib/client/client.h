@@ -170,7 +170,8 @@ struct divvy_client {
     dv_budget ephemerals, watched;
     int64_t newest_czxid; /* C9: the largest of our nodes, since they fell last; 0: none was made */
     unsigned czxid_falls;
-    uint64_t lasting_count; /* of the ephemeral nodes: those that a loss leaves where they are */
+    uint64_t lasting_count;   /* of the ephemeral nodes: those that a loss leaves where they are */
+    uint64_t latecomer_count; /* and those that were never made, as it seems (R3) */
     uint64_t ephemeral_count, session_events, event_count;
     dv_client_metrics metrics;
     dv_metrics_source *metrics_sources;

@@ -43,7 +43,7 @@ static void fill_stats(const divvy_client *client, divvy_stats *out) {
     client->znode->backend->stats(client->znode, out);
     out->session_events = client->session_events;
     out->events = client->event_count;
-    out->ephemerals = client->ephemeral_count;
+    out->ephemerals = client->ephemeral_count - client->latecomer_count;
     out->ephemeral_path_bytes = client->ephemerals.used_bytes;
 }
 

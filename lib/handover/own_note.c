@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/container.h"
+#include "recipe/latecomer.h"
 #include "recipe/node.h"
 #include "znode/ensure.h"
 #include "znode/path.h"
@@ -37,6 +38,7 @@ struct dv_own_note {
     int64_t written_zxid, written_ms; /* of the last write; ms -1: what came of it, or when, is not known */
     bool told;                        /* settled() */
     bool ensured;                     /* the directory was made once */
+    bool is_doubted;                  /* a create of it was taken for never carried out */
     bool broken;                      /* somebody else has written or deleted it: it is written no more */
     note_write *writes;               /* the line; NULL: none is under way */
     unsigned write_count;
@@ -109,10 +111,12 @@ static void on_found(dv_node *node, int64_t czxid, int64_t now) {
     become_note(of_node(node), now);
 }
 
-/* The barrier has decided it, so the same name is free for another attempt. */
+/* The barrier has decided it, so the same name is free for another attempt. R3: what comes late is this note, too. */
 static void on_not_found(dv_node *node, int64_t now) {
+    dv_own_note *o = of_node(node);
     (void)now;
-    create(of_node(node));
+    o->is_doubted = true;
+    create(o);
 }
 
 /* ---- writing it ---- */
@@ -275,6 +279,7 @@ static void hear(dv_node *node, dv_session_event event, int64_t now) {
 
 static void on_failed(dv_node *node, int error, int64_t now) {
     dv_own_note *o = of_node(node);
+    if (o->is_doubted) dv_latecomer_expect(node, now);
     o->broken = true;
     dv_client_log(node->client, DIVVY_LOG_INFO, "%s cannot be made, so %s: %s", dv_node_path(node), o->events->without,
                   divvy_strerror(error));
@@ -312,6 +317,7 @@ int dv_own_note_make(dv_own_note **out, divvy_client *client, const char *direct
 }
 
 void dv_own_note_leave(dv_own_note *o, int64_t now) {
+    if (o->is_doubted && !o->broken) dv_latecomer_expect(&o->node, now);
     dv_node_leave(&o->node);
     end_unsent(o, DIVVY_ECANCELED, now);
 }

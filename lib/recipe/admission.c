@@ -299,7 +299,7 @@ void dv_admission_found(dv_node *node, int64_t czxid, int64_t now) {
 void dv_admission_not_found(dv_node *node, int64_t now) {
     dv_lease *l = DV_CONTAINER(node, dv_lease, node);
     if (l->place_over) dv_node_fail(node, DIVVY_ENOENT, now); /* Somebody has deleted our node. */
-    else dv_admission_read(l, false, now); /* It was not carried out, and after the barrier it never will be. */
+    else dv_admission_read(l, false, now);                    /* It was not carried out (R3). */
 }
 
 static void on_admitted(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {

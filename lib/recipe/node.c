@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/container.h"
+#include "recipe/latecomer.h"
 #include "recipe/queue.h"
 #include "znode/path.h"
 
@@ -238,13 +239,19 @@ bool dv_node_unmade(dv_node *n, int64_t now) {
 
 /* ---- a lost reply ---- */
 
+/* R3, where no other attempt may have the name. With a number it has been there, and somebody has deleted it. */
+static void take_for_unmade(dv_node *n, int64_t now) {
+    if ((!n->written || n->leave_requested) && !n->numbered) dv_latecomer_expect(n, now);
+    if (dv_node_unmade(n, now)) n->kind->not_found(n, now);
+}
+
 static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     dv_node *n = context;
     if (!dv_node_replied(n, reply->error, now)) return;
     bool ours = reply->error == 0 && reply->stat->ephemeral_owner == divvy_client_session_id(n->client);
     if (dv_outcome_unknown(reply->error)) dv_node_resolve(n);
     else if (ours) n->kind->found(n, reply->stat->czxid, now);
-    else if (dv_node_unmade(n, now)) n->kind->not_found(n, now);
+    else take_for_unmade(n, now);
 }
 
 void dv_node_look(dv_node *n) {
@@ -265,7 +272,7 @@ static void on_listed(void *context, const dv_reply *reply, int64_t now) {
                       n->directory, divvy_strerror(reply->error));
         dv_node_fail(n, reply->error, now);
     } else if (!name) {
-        if (dv_node_unmade(n, now)) n->kind->not_found(n, now);
+        take_for_unmade(n, now);
     } else if (take_made(n, dv_path_join(n->directory, name))) {
         dv_node_look(n);
     } else {

@@ -44,7 +44,7 @@ struct dv_node {
     const char *directory; /* where it is made */
     bool sequential;       /* the server adds a number to the name */
     bool lasting;          /* made again on the next session */
-    bool written;          /* its data change, so that heartbeats cannot check it */
+    bool written;          /* its data change, so that heartbeats cannot check it; all attempts have one name */
 
     dv_node_stage stage;
     bool leave_requested;

@@ -34,12 +34,14 @@ int divvy_testing_link_client(divvy_testing_ensemble *mem, divvy_client *c, divv
 static void decide_fate(dv_mem_request *request, divvy_testing_fate fate, int64_t late_ms) {
     if (request->ordered) return;
     if (fate == DIVVY_TESTING_NOT_APPLIED) request->dropped = true;
-    if (fate == DIVVY_TESTING_APPLIED_LATE && request->wrote) request->hold_ms = late_ms;
+    bool late = fate == DIVVY_TESTING_APPLIED_LATE || fate == DIVVY_TESTING_APPLIED_BEHIND;
+    if (late && request->wrote) request->hold_ms = late_ms;
+    request->moves = fate == DIVVY_TESTING_APPLIED_BEHIND;
 }
 
 int divvy_testing_disconnect(divvy_testing_ensemble *mem, divvy_client *c, divvy_testing_fate fate, int64_t late_ms) {
     if (!mem || !c || late_ms < 0 || late_ms > DV_TIME_MAX_MS || fate < DIVVY_TESTING_NOT_APPLIED ||
-        fate > DIVVY_TESTING_APPLIED_LATE)
+        fate > DIVVY_TESTING_APPLIED_BEHIND)
         return DIVVY_EINVAL;
     dv_mem_lock(mem);
     dv_mem_client *client = of(c);

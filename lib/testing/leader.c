@@ -66,6 +66,7 @@ static void let_through(dv_mem_server *leader, dv_mem_request **place) {
     if (dv_mem_track_lives(leader, request->session)) {
         DV_MEM_TRACE(leader->mem, "server %d: a late write of session 0x%llx gets its place", leader->id,
                      (unsigned long long)request->session->id);
+        if (request->moves) request->session->seats[leader->id].owner = request->conn->server->id;
         order(leader, request);
     }
     dv_mem_request_unref(leader->mem, request);
@@ -89,10 +90,12 @@ static void hold(dv_mem_server *leader, dv_mem_request *request) {
     dv_mem_server_timer(leader->mem, leader, request->release_at, on_held);
 }
 
-/* Orders the writes that the session sent on an earlier connection before those of a later one, or never. */
-static void let_through_session(dv_mem_server *leader, const dv_mem_session *session) {
+/* Orders the writes that the session sent on an earlier connection before those of a later one, or never. Those that
+ * come behind (ZOOKEEPER-710) wait, but not for writes by the same server: these stand in one line. */
+static void let_through_session(dv_mem_server *leader, const dv_mem_session *session, const dv_mem_server *by) {
     for (dv_mem_request **place = &leader->held; *place;) {
-        if ((*place)->session == session) let_through(leader, place);
+        bool comes_behind = (*place)->moves && (*place)->conn->server != leader && (*place)->conn->server != by;
+        if ((*place)->session == session && !comes_behind) let_through(leader, place);
         else place = &(*place)->held;
     }
 }
@@ -106,7 +109,7 @@ static void order_operations(dv_mem_server *leader, dv_mem_request *request) {
     } else if (request->hold_ms > 0) {
         hold(leader, request);
     } else {
-        if (leader->held) let_through_session(leader, request->session);
+        if (leader->held) let_through_session(leader, request->session, request->conn->server);
         seat->owner = request->conn->server->id;
         order(leader, request);
     }
@@ -123,7 +126,7 @@ void dv_mem_leader_request(dv_mem_server *leader, dv_mem_request *request) {
         break;
     case DV_MEM_CLOSE_SESSION:
         if (!dv_mem_track_lives(leader, session)) break;
-        if (leader->held) let_through_session(leader, session);
+        if (leader->held) let_through_session(leader, session, request->conn->server);
         dv_mem_propose(leader, dv_mem_prepare_close(leader, session, request));
         break;
     default: order_operations(leader, request);

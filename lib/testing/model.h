@@ -276,6 +276,7 @@ struct dv_mem_request {
     bool dropped;       /* it is never to reach a server */
     bool ordered;       /* the leader has given it its place */
     int64_t hold_ms;    /* how long the leader is to hold it back; 0: not at all */
+    bool moves;         /* then the session moves back to the server that it came by */
     int64_t release_at;
     uint64_t number;
     dv_mem_conn *conn; /* that it came by; a reference */

@@ -254,6 +254,10 @@ void dv_fake_advance(dv_fake *fake, int64_t ms) {
     dv_fake_run(fake);
 }
 
+void dv_fake_end_latecomers(dv_fake *fake) {
+    if (fake->client->latecomer_count) dv_fake_advance(fake, fake->client->config.session_timeout_ms + 60000);
+}
+
 void dv_fake_sleep(dv_fake *fake, int64_t ms) {
     fake->now += ms;
 }

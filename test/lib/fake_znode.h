@@ -37,6 +37,8 @@ divvy_client *dv_fake_client(dv_fake *fake);
 /* The clock stands still but here: timers fire on the way, each at its very time. */
 int64_t dv_fake_now(const dv_fake *fake);
 void dv_fake_advance(dv_fake *fake, int64_t ms);
+/* R3: advances to when nothing of ours is looked for that may come late. */
+void dv_fake_end_latecomers(dv_fake *fake);
 /* The clock goes on while nobody runs the loop. */
 void dv_fake_sleep(dv_fake *fake, int64_t ms);
 /* Does what is due now, and all that follows from it. */

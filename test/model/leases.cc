@@ -9,7 +9,8 @@
 // Clients share a pool of one or two slots. Each wants one slot once, by the queue or by the shortcut; where the
 // shortcut fails it goes to the queue. In some pools somebody sets the limit, or one of the clients is kazoo's. There
 // are two faults. A connection breaks: what is under way gets no answer, and is carried out now, later or never. Or a
-// session ends.
+// session ends. Behind a broken connection, but not with --long, the leader may hear late of one that the client gave
+// up: it then carries out what it had passed over, and refuses the client's writes, so that the connection ends (R3).
 //
 // The search visits every order of steps. It claims, of all that the rules allow:
 //
@@ -21,11 +22,11 @@
 //
 // A client does in its turn all that it can. A list or a limit may be any since what the client has seen. Left out:
 // counts above one, and writes of the limit by contenders (E3).
-#define QUEUE_PLACES 4
+#define QUEUE_PLACES 6
 #define QUEUE_CLIENTS 3
 #define QUEUE_ASKED 4
-#define LEASES_LEASES 6
-#define LEASES_WRITES 6
+#define LEASES_LEASES 8
+#define LEASES_WRITES 8
 #define LEASES_SETS 1
 #include <algorithm>
 #include <initializer_list>
@@ -41,6 +42,8 @@ const std::vector<model::Variant> VARIANTS = {
     {"queue_unseen", "takes the shortcut without a look at the queue", "overtaken", nullptr, 0},
     {"set_unseen", "takes the shortcut in a pool that was set since", "S3", nullptr, 0},
     {"unsettled", "takes what it does not find for never done, without a barrier", "left", "both", 0},
+    {"no_late_look", "never looks again for what it took for never made", "waits for ever", "both", 0},
+    {"late_look_at_once", "looks again without a barrier", "left", "both", 0},
     {"deletes_while_held", "deletes its lease before its belief has ended", "S1", nullptr, 0},
 };
 
@@ -63,7 +66,8 @@ class Steps {
             commits(who);
             if (from.w.q.asked[who][0]) answer(who);
             beliefs(who);
-            if (from.faults) break_connection(who), end_session(who);
+            if (from.moved[who]) break_connection(who, true);
+            if (from.faults) break_connection(who, false), end_session(who);
         }
         resize();
     }
@@ -128,7 +132,7 @@ class Steps {
     }
     unsigned place_of(unsigned who) const {
         for (unsigned p = 0; p < PLACES; p++)
-            if (from.w.q.owner[p] == who && from.w.q.stage[p] != queue::UNUSED && from.w.q.stage[p] != queue::GONE)
+            if (from.w.q.owner[p] == who && from.w.q.stage[p] != queue::UNUSED && from.w.q.stage[p] < queue::LEAVING)
                 return p;
         return PLACES;
     }
@@ -162,6 +166,30 @@ class Steps {
         if (l < LEASES) turn_of_lease(who, l);
         if (all.empty() && p < PLACES) turn_of_place(who, p, l);
         if (p == PLACES && l == LEASES && !from.w.q.asked[who][0]) begin(who);
+        if (all.empty()) look_again(who);
+    }
+    // R3.
+    void look_again(unsigned who) {
+        const World &w = from.w;
+        if (from.looks[who] == WANTS_BARRIER && !asks(who, queue::ASK_BARRIER))
+            attempt(queue_step(queue::ASK_BARRIER, who));
+        if (from.looks[who] == WANTS_LISTS && !asks(who, queue::ASK_LIST) && !asks(who, ASK_LOOK)) look_late(who);
+        for (unsigned p = 0; p < PLACES && !asks(who, queue::ASK_DELETE); p++) {
+            bool found = is_doubted_place(w.q, p) && is_found_late(from, who, w.q.created[p]);
+            if (w.q.owner[p] == who && (found || w.q.stage[p] == queue::LEAVING))
+                attempt(queue_step(queue::ASK_DELETE, who, p));
+        }
+        for (unsigned l = 0; l < LEASES && !asks(who, ASK_DELETE); l++)
+            if (w.owner[l] == who && is_doubted_lease(w, l) && is_found_late(from, who, w.created[l]))
+                attempt(step(ASK_DELETE, who, l));
+    }
+    void look_late(unsigned who) {
+        Next n = next(queue::ASK_LIST, who, true, true);
+        const char *why = apply_queue(n.world.w, queue_step(queue::ASK_LIST, who));
+        for (unsigned l = 0; l < LEASES && !why; l++)
+            if (from.w.owner[l] == who && is_doubted_lease(from.w, l)) why = apply(n.world.w, step(ASK_LOOK, who, l));
+        n.world.looks[who] = LOOKS;
+        keep(n, why);
     }
     void turn_of_lease(unsigned who, unsigned l) {
         const World &w = from.w;
@@ -210,31 +238,43 @@ class Steps {
 
     void commits(unsigned who) {
         const World &w = from.w;
+        bool may_come = from.moved[who] || from.may_move;
         for (unsigned p = 0; p < PLACES; p++) {
             if (w.q.stage[p] == queue::UNUSED || w.q.owner[p] != who) continue;
             queue::Step s = queue_step(queue::COMMIT_CREATE, who, p);
             s.number = w.q.last_number + 1;
-            if (w.q.pending[p]) attempt(s, queue::is_asked(w.q, who, queue::ASK_CREATE, p));
+            if (w.q.pending[p] == LATE) come_late(who, may_come ? attempt(s, false) : nullptr);
+            if (from.moved[who]) continue;
+            if (w.q.pending[p] && w.q.pending[p] != LATE) attempt(s, queue::is_asked(w.q, who, queue::ASK_CREATE, p));
             if (w.q.going[p])
                 attempt(queue_step(queue::COMMIT_DELETE, who, p), queue::is_asked(w.q, who, queue::ASK_DELETE, p));
         }
         for (unsigned l = 0; l < LEASES; l++) {
             if (w.stage[l] == queue::UNUSED || w.owner[l] != who) continue;
-            if (w.pending[l] && w.place[l]) transact(who, l);
-            if (w.pending[l] && !w.place[l]) attempt(step(COMMIT_CREATE, who, l), is_asked(w, who, ASK_TRY, l));
-            if (w.going[l]) attempt(step(COMMIT_DELETE, who, l), is_asked(w, who, ASK_DELETE, l));
+            bool late = w.pending[l] == LATE, comes = late ? may_come : w.pending[l] && !from.moved[who];
+            State *n = nullptr;
+            if (comes && w.place[l]) n = transact(who, l);
+            if (comes && !w.place[l]) n = attempt(step(COMMIT_CREATE, who, l), is_asked(w, who, ASK_TRY, l));
+            if (late) come_late(who, n);
+            if (w.going[l] && !from.moved[who]) attempt(step(COMMIT_DELETE, who, l), is_asked(w, who, ASK_DELETE, l));
         }
     }
+    // R3: the leader hears late of a connection that the client has given up. It refuses the client's writes now.
+    void come_late(unsigned who, State *n) {
+        if (!n) return;
+        if (!n->moved[who]) n->may_move--;
+        n->moved[who] = 1;
+    }
     // E6. The server looks at the version and at the place alone.
-    void transact(unsigned who, unsigned l) {
+    State *transact(unsigned who, unsigned l) {
         Next n = next(COMMIT_CREATE, who, is_asked(from.w, who, ASK_ADMIT, l));
         Step set = step(COMMIT_SET, who, l), create = step(COMMIT_CREATE, who, l);
         set.limit = from.w.limit[from.w.by[l] - 1];
         create.same = true;
-        if (n.world.w.writes == WRITES || apply(n.world.w, set)) return;
+        if (n.world.w.writes == WRITES || apply(n.world.w, set)) return nullptr;
         const char *why = apply(n.world.w, create);
         if (!why) why = apply_queue(n.world.w, queue_step(queue::COMMIT_DELETE, who, from.w.place[l] - 1u));
-        keep(n, why);
+        return keep(n, why);
     }
     // It counts the leases at the head, makes its own, leaves the queue, and releases.
     void kazoo(unsigned who) {
@@ -285,14 +325,37 @@ class Steps {
                 memset(&s.list, 0, sizeof s.list);
                 for (unsigned p = 0; p < PLACES; p++)
                     if (queue::stood_at(from.w.q, p, v)) s.list.add(p);
-                attempt(s);
+                note_look(s.who, attempt(s));
             }
             return;
         }
-        attempt(s);
+        State *n = attempt(s);
+        if (n && s.kind == queue::TAKE_BARRIER) note_barrier(s.who, *n);
         if (s.kind != queue::TAKE_WATCH && s.kind != queue::TAKE_DELETE) return;
         s.answer = queue::NO_NODE;
         attempt(s);
+    }
+    void note_barrier(unsigned who, State &n) const {
+        if (n.moved[who]) return; // else nothing of the client's has come behind it yet
+        if (n.looks[who] == WANTS_BARRIER) n.looks[who] = WANTS_LISTS;
+        for (unsigned p = 0; p < PLACES; p++)
+            if (n.w.q.owner[p] == who) queue::see(n.w.q, who, n.w.q.created[p]);
+        for (unsigned l = 0; l < LEASES; l++)
+            if (n.w.owner[l] == who) queue::see(n.w.q, who, n.w.created[l]);
+    }
+    // Where its place has gone, it enters the queue again.
+    static void note_refused(State &n, unsigned l) {
+        unsigned p = n.w.place[l] - 1u, gone = n.w.q.deleted[p];
+        if (gone && gone <= n.w.q.seen[n.w.owner[l]]) n.w.q.stage[p] = queue::GONE;
+    }
+    static void note_look(unsigned who, State *n) {
+        if (!n || n->looks[who] != LOOKS) return;
+        bool more = false;
+        for (unsigned i = 0; i < queue::ASKED; i++) {
+            unsigned asked = n->w.q.asked[who][i];
+            more = more || asked == queue::ASK_LIST + 1 || asked == unsigned(queue::KINDS) + ASK_LOOK + 1;
+        }
+        if (!more) n->looks[who] = HAS_LOOKED;
     }
     void answer_of_pool(Step s) {
         if (s.kind == TAKE_GET) {
@@ -309,9 +372,12 @@ class Steps {
                 attempt(s);
             }
         } else {
-            attempt(s);
+            note_look(s.who, attempt(s));
             s.answer = s.kind == TAKE_ADMIT ? queue::REFUSED : queue::NO_NODE;
-            if (s.kind == TAKE_ADMIT || s.kind == TAKE_LOOK || s.kind == TAKE_DELETE) attempt(s);
+            bool may_fail = s.kind == TAKE_ADMIT || s.kind == TAKE_LOOK || s.kind == TAKE_DELETE;
+            State *n = may_fail ? attempt(s) : nullptr;
+            note_look(s.who, n);
+            if (n && s.kind == TAKE_ADMIT) note_refused(*n, s.lease);
         }
     }
 
@@ -343,10 +409,21 @@ class Steps {
         }
         return true;
     }
-    void break_connection(unsigned who) {
-        Next n = next(BREAKS, who, false);
-        n.world.faults--;
-        if (from.w.q.asked[who][0] && lose_all(n.world.w, who)) keep(n, nullptr);
+    // The next one is there at once. R3: what it may have taken for never made by mistake is looked for on it.
+    void break_connection(unsigned who, bool fair) {
+        Next n = next(BREAKS, who, fair);
+        State &s = n.world;
+        if (!fair) s.faults--;
+        if ((!fair && !from.w.q.asked[who][0]) || !lose_all(s.w, who)) return;
+        for (unsigned p = 0; p < PLACES; p++)
+            if (s.w.q.owner[p] == who) s.w.q.settled[p] = 0;
+        for (unsigned l = 0; l < LEASES; l++)
+            if (s.w.owner[l] == who) s.w.settled[l] = 0;
+        s.moved[who] = 0;
+        s.looks[who] = is("no_late_look") || !doubts(s.w, who) ? NEED_NOT_LOOK
+                       : is("late_look_at_once")               ? WANTS_LISTS
+                                                               : WANTS_BARRIER;
+        keep(n, nullptr);
     }
     // The client has a new one at once, and begins again.
     void end_session(unsigned who) {
@@ -365,6 +442,7 @@ class Steps {
             if (apply_queue(w, queue_step(kind, who)) || !lose_all(w, who)) return;
         for (unsigned l = 0; l < LEASES; l++)
             if (w.stage[l] != queue::UNUSED && w.owner[l] == who) w.stage[l] = queue::GONE;
+        n.world.moved[who] = n.world.looks[who] = 0;
         keep(n, nullptr);
     }
 };
@@ -381,11 +459,13 @@ const char *rests_badly(const State &s) {
 
 class Search : public Base {
   public:
-    Search(const Pool &where, bool is_long) : pool(where), faults(is_long ? where.long_faults : where.faults) {}
+    Search(const Pool &where, bool is_long)
+        : pool(where), faults(is_long ? where.long_faults : where.faults), may_move(!is_long && faults) {}
 
   private:
     const Pool &pool;
     const uint8_t faults;
+    const bool may_move;
     std::vector<Next> steps;
     std::vector<std::pair<uint32_t, uint32_t>> edges; // of fair steps: to, and from
 
@@ -396,6 +476,7 @@ class Search : public Base {
         memset(s.w.q.owner, NOBODY, sizeof s.w.q.owner);
         s.faults = faults;
         s.may_resize = pool.resized;
+        s.may_move = may_move;
         Step make = {};
         make.kind = COMMIT_MAKE;
         make.limit = pool.limit;

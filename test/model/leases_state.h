@@ -30,8 +30,12 @@ const Pool POOLS[] = {
 struct State {
     World w;
     uint8_t faults, may_resize, road[CLIENTS], done[CLIENTS]; // done: it has held
-    uint8_t kazoo, kazoo_place, kazoo_lease, unused;
+    uint8_t kazoo, kazoo_place, kazoo_lease, may_move;
+    uint8_t moved[CLIENTS]; // the leader takes another connection for the client's
+    uint8_t looks[CLIENTS]; // R3: how far it has looked on this connection
+    uint8_t unused[1];
 };
+enum { NEED_NOT_LOOK, WANTS_BARRIER, WANTS_LISTS, LOOKS, HAS_LOOKED };
 
 struct Way {
     uint8_t of_queue, kind, who;
@@ -51,16 +55,58 @@ struct Versions {
     }
 };
 
+// R1 took it for never made, and it may yet come, or has come. Where it cannot come a client looks too, in vain.
+inline bool is_doubted_place(const queue::World &q, unsigned p) {
+    return q.stage[p] == queue::GONE && !q.going[p] && (q.pending[p] == LATE || queue::stands(q, p));
+}
+inline bool is_doubted_lease(const World &w, unsigned l) {
+    return w.stage[l] == queue::GONE && !w.going[l] && (w.pending[l] == LATE || stands(w, l));
+}
+inline bool doubts(const World &w, unsigned who) {
+    bool any = false;
+    for (unsigned p = 0; p < PLACES; p++) any = any || (w.q.owner[p] == who && is_doubted_place(w.q, p));
+    for (unsigned l = 0; l < LEASES; l++) any = any || (w.owner[l] == who && is_doubted_lease(w, l));
+    return any;
+}
+
 inline bool rests(const State &s, unsigned who) {
     for (unsigned p = 0; p < PLACES; p++)
         if (s.w.q.owner[p] == who && s.w.q.stage[p] != queue::UNUSED && s.w.q.stage[p] != queue::GONE) return false;
     for (unsigned l = 0; l < LEASES; l++)
         if (s.w.owner[l] == who && s.w.stage[l] != queue::UNUSED && s.w.stage[l] != queue::GONE) return false;
-    return !s.w.q.asked[who][0];
+    return !s.w.q.asked[who][0] && !s.looks[who] && !doubts(s.w, who);
+}
+
+inline bool is_found_late(const State &s, unsigned who, unsigned created) {
+    return s.looks[who] == HAS_LOOKED && created && created <= s.w.q.seen[who];
+}
+
+inline bool finds_late(const State &s, unsigned who) {
+    const World &w = s.w;
+    bool any = false;
+    for (unsigned p = 0; p < PLACES; p++)
+        any = any || (w.q.owner[p] == who && is_doubted_place(w.q, p) && is_found_late(s, who, w.q.created[p]));
+    for (unsigned l = 0; l < LEASES; l++)
+        any = any || (w.owner[l] == who && is_doubted_lease(w, l) && is_found_late(s, who, w.created[l]));
+    return any;
+}
+
+// What can no longer come late, and a look that has found nothing.
+inline void forget_late(State &s) {
+    World &w = s.w;
+    for (unsigned who = 0; who < CLIENTS; who++) {
+        bool may_come = s.may_move || s.moved[who];
+        for (unsigned p = 0; p < PLACES; p++)
+            if (w.q.owner[p] == who && w.q.pending[p] == LATE && !may_come) w.q.pending[p] = 0;
+        for (unsigned l = 0; l < LEASES; l++)
+            if (w.owner[l] == who && w.pending[l] == LATE && !may_come) w.pending[l] = 0;
+        if (s.looks[who] == HAS_LOOKED && !finds_late(s, who)) s.looks[who] = NEED_NOT_LOOK;
+    }
 }
 
 inline void forget(State &s) {
     World &w = s.w;
+    forget_late(s);
     Versions versions;
     static const Bits<PLACES> none = {};
     for (unsigned who = 0; who < CLIENTS; who++) {

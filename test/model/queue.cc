@@ -1,6 +1,6 @@
 // A search of the rules of a lock's queue: test/model/rules/queue.h. SPDX-License-Identifier: Apache-2.0
 //
-//   queue                   the rules with any two faults, then each broken variant with one: the test model.queue
+//   queue                   the rules with any two faults, then each broken variant: the test model.queue
 //   queue --rules           the rules alone
 //   queue --list            the variants
 //   queue --variant NAME    one of them, with the way to its fault
@@ -8,7 +8,8 @@
 // Three clients take one place each: two writers and a reader. A client holds once, and then leaves. Where it learns
 // that its place is gone, it takes another. Faults happen at any time. A connection breaks, and nothing that is under
 // way gets an answer. A session ends. Somebody else deletes a place. A request whose answer is lost may have been
-// carried out, may be carried out later, or never.
+// carried out, may be carried out later, or never. The leader may hear late of a connection that the client gave up: it
+// then carries out what it had passed over, and refuses the client's writes, so that the connection ends (R3).
 //
 // The search visits every order of steps. It claims:
 //
@@ -31,18 +32,24 @@ namespace {
 
 struct State {
     World w;
-    uint8_t faults, may_break, may_end, may_delete, held[CLIENTS], places[CLIENTS], unused[2];
+    uint8_t faults, may_break, may_end, may_delete, may_move, held[CLIENTS], places[CLIENTS];
+    uint8_t moved[CLIENTS];            // the leader takes another connection for the client's
+    uint8_t looks[CLIENTS], unused[3]; // R3: how far it has looked on this connection
 };
+enum { NEED_NOT_LOOK, WANTS_BARRIER, WANTS_LIST, HAS_LOOKED };
 static_assert(std::has_unique_object_representations_v<State>, "equal states have equal bytes");
 
 const Mode MODES[CLIENTS] = {WRITER, READER, WRITER};
 
 const std::vector<model::Variant> VARIANTS = {
+    // the last field: faults beside the first
     {"held_unseen", "holds without a list that shows its place", "holds behind a place", nullptr, 0},
     {"waits_for_first", "waits for the first of the queue, not for the one before it", "wakes two", nullptr, 0},
     {"watch_by_exists", "watches where nothing stands, and takes that for waiting", "waits for ever", nullptr, 0},
     {"lost_is_undone", "takes a create whose answer was lost for undone", "left behind", nullptr, 0},
     {"no_barrier", "believes a list after a lost answer without a barrier", "left behind", nullptr, 0},
+    {"no_late_look", "never looks again for what it took for never made", "left behind", nullptr, 1},
+    {"late_look_at_once", "looks again without a barrier", "left behind", nullptr, 1},
     {"lost_delete_is_done", "takes a delete whose answer was lost for done", "left behind", nullptr, 0},
     {"reader_passes", "reads beside a writer before it", "holds behind a place", nullptr, 0},
     {"deletes_while_held", "deletes its place before its belief has ended", "is held that does not stand", nullptr, 0},
@@ -55,6 +62,16 @@ struct Way {
 
 using Base = model::Search<State, Way>;
 using Next = Base::Next;
+
+// R1 took it for never made, and it may yet come, or has come. Where it cannot come a client looks too, in vain.
+bool is_doubted(const World &w, unsigned p) {
+    return w.stage[p] == GONE && !w.going[p] && (w.pending[p] == LATE || stands(w, p));
+}
+
+bool is_found_late(const State &s, unsigned p) {
+    unsigned who = s.w.owner[p];
+    return is_doubted(s.w, p) && stands(s.w, p) && s.looks[who] == HAS_LOOKED && s.w.created[p] <= s.w.seen[who];
+}
 
 bool asks(const World &w, unsigned who, Kind kind) {
     for (unsigned i = 0; i < ASKED; i++)
@@ -97,12 +114,13 @@ void copy_place(World &to, unsigned p, const World &from, unsigned q) {
 }
 
 // A client that knows of no place yet reads nothing older than its own create, which is still to come.
-unsigned oldest_seen(World &w) {
+unsigned oldest_seen(State &s) {
+    World &w = s.w;
     unsigned oldest = w.version;
     for (unsigned who = 0; who < CLIENTS; who++) {
-        bool reads = false;
+        bool reads = s.looks[who];
         for (unsigned p = 0; p < PLACES; p++)
-            reads = reads || (w.owner[p] == who && w.stage[p] > MAKING && w.stage[p] < GONE);
+            reads = reads || (w.owner[p] == who && ((w.stage[p] > MAKING && w.stage[p] < GONE) || is_doubted(w, p)));
         if (!reads) w.seen[who] = w.version;
         if (w.seen[who] < oldest) oldest = w.seen[who];
     }
@@ -146,8 +164,16 @@ void sort_places(World &w) {
 }
 
 // Takes out what is over, counts versions from the oldest that a client may read, and ranks numbers.
-void forget(World &w) {
-    unsigned oldest = oldest_seen(w);
+void forget(State &s) {
+    World &w = s.w;
+    for (unsigned p = 0; p < PLACES && !s.faults; p++)
+        if (w.owner[p] >= CLIENTS || !s.moved[w.owner[p]]) w.pending[p] = w.pending[p] == LATE ? 0 : w.pending[p];
+    for (unsigned who = 0; who < CLIENTS; who++) {
+        bool finds = false;
+        for (unsigned p = 0; p < PLACES; p++) finds = finds || (w.owner[p] == who && is_found_late(s, p));
+        if (!finds && s.looks[who] == HAS_LOOKED) s.looks[who] = NEED_NOT_LOOK;
+    }
+    unsigned oldest = oldest_seen(s);
     World none;
     memset(&none, 0, sizeof none);
     for (unsigned p = 0; p < PLACES; p++) {
@@ -189,9 +215,11 @@ class Steps {
         all.clear();
         for (unsigned p = 0; p < PLACES && all.empty(); p++)
             if (from.w.stage[p] != UNUSED) at_once(from.w.owner[p], p);
+        for (unsigned who = 0; who < CLIENTS && all.empty(); who++) look_again(who);
         if (!all.empty()) return;
         for (unsigned who = 0; who < CLIENTS; who++) {
             sessions(who);
+            if (from.moved[who]) break_connection(who, true);
             for (unsigned p = 0; p < PLACES; p++)
                 if (from.w.stage[p] != UNUSED && from.w.owner[p] == who) place(who, p);
             if (from.w.asked[who][0]) answers(who);
@@ -240,7 +268,9 @@ class Steps {
         Step commit = step(COMMIT_CREATE, who, p);
         commit.number = w.last_number + 1;
         bool lost = !is_asked(w, who, ASK_CREATE, p);
-        if (comes_first(w, who, ASK_CREATE, p)) attempt(commit, !lost);
+        if (w.pending[p] == LATE && (from.moved[who] || fault(from.may_move))) come_late(commit);
+        if (from.moved[who]) return;
+        if (w.pending[p] != LATE && comes_first(w, who, ASK_CREATE, p)) attempt(commit, !lost);
         if (w.going[p] && comes_first(w, who, ASK_DELETE, p))
             attempt(step(COMMIT_DELETE, who, p), is_asked(w, who, ASK_DELETE, p));
         if (fault(from.may_delete) && stands(w, p)) {
@@ -248,6 +278,13 @@ class Steps {
         }
         if (w.watched[p]) attempt(step(WOKEN, who, p), true);
         if (w.stage[p] == HELD) attempt(step(LEAVE, who, p), true);
+    }
+    void come_late(const Step &commit) {
+        State *n = attempt(commit, false);
+        if (!n || n->moved[commit.who]) return;
+        n->moved[commit.who] = 1;
+        n->faults--;
+        n->may_move--;
     }
     // What a client does in the turn in which it can.
     void at_once(unsigned who, unsigned p) {
@@ -262,7 +299,12 @@ class Steps {
         if (w.stage[p] == THERE) {
             if (State *n = attempt(step(HOLD, who, p), true)) n->held[who] = 1;
         }
-        if (leaves && !asks(w, who, ASK_DELETE)) attempt(step(ASK_DELETE, who, p), true);
+        if ((leaves || is_found_late(from, p)) && !asks(w, who, ASK_DELETE)) attempt(step(ASK_DELETE, who, p), true);
+    }
+    void look_again(unsigned who) {
+        if (from.looks[who] == WANTS_BARRIER && !asks(from.w, who, ASK_BARRIER))
+            attempt(step(ASK_BARRIER, who, 0), true);
+        if (from.looks[who] == WANTS_LIST && !asks(from.w, who, ASK_LIST)) attempt(step(ASK_LIST, who, 0), true);
     }
     void answers(unsigned who) {
         static const Kind answered[] = {TAKE_CREATE, TAKE_LIST, TAKE_WATCH, TAKE_DELETE, TAKE_BARRIER};
@@ -272,16 +314,24 @@ class Steps {
         if (s.kind == TAKE_LIST) {
             for (unsigned v = w.seen[who]; v <= w.version; v++) {
                 s.list = list_at(w, v);
-                attempt(s, true);
+                State *n = attempt(s, true);
+                if (n && n->looks[who] == WANTS_LIST) n->looks[who] = HAS_LOOKED;
             }
         } else {
-            attempt(s, true);
+            State *n = attempt(s, true);
+            if (n && s.kind == TAKE_BARRIER && !from.moved[who]) pass_barrier(who, *n);
         }
         if (s.kind == TAKE_WATCH || s.kind == TAKE_DELETE) {
             s.answer = NO_NODE;
             attempt(s, true);
         }
-        if (fault(from.may_break)) break_connection(who);
+        if (fault(from.may_break)) break_connection(who, false);
+    }
+    // Nothing of the client's has come behind it yet.
+    static void pass_barrier(unsigned who, State &s) {
+        if (s.looks[who] == WANTS_BARRIER) s.looks[who] = WANTS_LIST;
+        for (unsigned p = 0; p < PLACES; p++)
+            if (s.w.owner[p] == who) see(s.w, who, s.w.created[p]);
     }
     bool lose_all(World &w, unsigned who) const {
         static const Kind answered[] = {TAKE_CREATE, TAKE_LIST, TAKE_WATCH, TAKE_DELETE, TAKE_BARRIER};
@@ -292,11 +342,19 @@ class Steps {
         }
         return true;
     }
-    void break_connection(unsigned who) {
-        Next n{from, {KINDS, static_cast<uint8_t>(who), 1}, false, nullptr, false};
-        n.world.faults--;
-        n.world.may_break--;
-        if (lose_all(n.world.w, who)) all.push_back(n);
+    // The next one is there at once. R3: what it may have taken for never made by mistake is looked for on it.
+    void break_connection(unsigned who, bool fair) {
+        Next n{from, {KINDS, static_cast<uint8_t>(who), 1}, fair, nullptr, false};
+        State &s = n.world;
+        if (!fair) s.faults--, s.may_break--;
+        s.moved[who] = s.looks[who] = 0;
+        if (!lose_all(s.w, who)) return;
+        for (unsigned p = 0; p < PLACES; p++)
+            if (s.w.owner[p] == who) s.w.settled[p] = 0;
+        for (unsigned p = 0; p < PLACES; p++)
+            if (s.w.owner[p] == who && is_doubted(s.w, p) && !is("no_late_look"))
+                s.looks[who] = is("late_look_at_once") ? WANTS_LIST : WANTS_BARRIER;
+        all.push_back(n);
     }
     // The client has a new one at once. Its places of before are gone.
     void sessions(unsigned who) {
@@ -312,6 +370,7 @@ class Steps {
         for (Kind kind : {END_SESSION, LOSE_SESSION, BEGIN_SESSION}) {
             if (apply(w, step(kind, who, 0)) || !lose_all(w, who)) return;
         }
+        n.world.moved[who] = n.world.looks[who] = 0;
         all.push_back(n);
     }
 };
@@ -337,7 +396,7 @@ class Search : public Base {
     void begin() override {
         State s;
         memset(&s, 0, sizeof s);
-        s.faults = s.may_break = s.may_end = s.may_delete = faults;
+        s.faults = s.may_break = s.may_end = s.may_delete = s.may_move = faults;
         for (unsigned who = 0; who < CLIENTS; who++) s.w.alive[who] = 1;
         add(s, 0, Way{});
     }
@@ -351,8 +410,8 @@ class Search : public Base {
     }
     State canonical(const State &s) override {
         State next = s;
-        forget(next.w);
-        if (!next.faults) next.may_break = next.may_end = next.may_delete = 0;
+        forget(next);
+        if (!next.faults) next.may_break = next.may_end = next.may_delete = next.may_move = 0;
         return next;
     }
     std::string label(const State &, const Way &way) override {
@@ -363,7 +422,7 @@ class Search : public Base {
 
 model::Outcome search(unsigned, bool) {
     variant = model::broken ? model::broken->name : "";
-    return Search(model::broken ? 1 : 2).run();
+    return Search(model::broken ? static_cast<uint8_t>(1 + model::broken->tag) : 2).run();
 }
 
 } // namespace

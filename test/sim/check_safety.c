@@ -128,14 +128,14 @@ static void check_session_end(sim_world *w, const divvy_testing_transaction *t) 
     }
 }
 
-/* B6: a session's paths stay within their bound. Excused: kazoo members, which have no budget. */
+/* B6: a session's paths stay within their bound. Excused: kazoo members, which have no budget, and latecomers (R3). */
 static void check_budget(sim_world *w, const divvy_testing_transaction *t) {
     const sim_session *session = sim_truth_session(&w->truth, t->ephemeral_owner);
     for (size_t i = 0; session && i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         if (m->phase == SIM_ABSENT || m->kazoo || m->kazoo_claim || session_of(m) != session->id) continue;
         size_t limit = m->client->ephemerals.limit_bytes;
-        if (session->path_bytes > limit)
+        if (session->path_bytes > limit && !m->client->latecomer_count)
             sim_violate(w, "B6", "%s has ephemeral nodes of %zu bytes of path, and %zu are allowed", m->name,
                         session->path_bytes, limit);
     }
@@ -424,12 +424,13 @@ void sim_check_work(sim_member *m, size_t item) {
 }
 
 /* L3, at once: finish() has said that nothing of ours is left. Excused are clients that had a partitioner before, whose
- * nodes are counted with the same session, and a session that was given up: its nodes go when it ends. */
+ * nodes are counted with the same session, a session that was given up: its nodes go when it ends, and what comes late
+ * (R3). */
 void sim_check_gone(sim_member *m) {
     divvy_session_state state = divvy_client_state(m->client);
     if (m->partitioners > 1 || (state != DIVVY_CONNECTED && state != DIVVY_SUSPENDED)) return;
     const sim_session *session = sim_truth_session(&m->world->truth, session_of(m));
-    if (session && session->pool_nodes)
+    if (session && session->pool_nodes > m->client->latecomer_count)
         sim_violate(m->world, "L3", "finish() said that all of %s is gone, and %zu nodes are there", m->name,
                     session->pool_nodes);
 }

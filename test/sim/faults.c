@@ -205,6 +205,7 @@ static void stall(sim_world *w, const sim_event *e) {
 static void fault_of_member(sim_world *w, const sim_event *e) {
     sim_member *m = present(w, e->a);
     uint32_t timeout_ms = (uint32_t)w->script->timeout_ms;
+    bool behind;
     if (!m) return;
     switch (e->kind) {
     case SIM_CRASH: sim_member_crash(m); break;
@@ -215,7 +216,11 @@ static void fault_of_member(sim_world *w, const sim_event *e) {
     case SIM_LINK_NO_REPLIES: link_client(w, m, e, DIVVY_TESTING_LINK_NO_REPLIES); break;
     case SIM_LOSE_NOT_APPLIED: set_trap(w, m, e, DIVVY_TESTING_NOT_APPLIED); break;
     case SIM_LOSE_APPLIED: set_trap(w, m, e, DIVVY_TESTING_APPLIED); break;
-    case SIM_LOSE_APPLIED_LATE: set_trap(w, m, e, DIVVY_TESTING_APPLIED_LATE); break;
+    case SIM_LOSE_APPLIED_LATE:
+        /* kazoo never looks for what comes behind, and registries have ttls for it (R3). */
+        behind = e->d % 4 == 2 && !m->kazoo && !m->kazoo_claim && w->script->theme != SIM_OF_SERVICES;
+        set_trap(w, m, e, behind ? DIVVY_TESTING_APPLIED_BEHIND : DIVVY_TESTING_APPLIED_LATE);
+        break;
     case SIM_EXPIRE:
         sim_truth_kill(&w->truth, divvy_client_session_id(m->client));
         sim_truth_kill(&w->truth, session_at_servers(m)); /* Its client may not have heard of it yet. */

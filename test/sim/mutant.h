@@ -28,6 +28,7 @@
     X(kept_outside_target, "in ACQUIRED an item outside the new target is kept")                                   \
     X(release_forgets, "a release forgets its node before the delete has succeeded (Curator #1193)")               \
     X(fall_by_answer, "a czxid is compared with what is known when its node is found, not when it was asked for")  \
+    X(latecomer_unlooked, "what seems never made is never looked for again")                                       \
     X(create_repeated, "a create whose reply was lost is sent again without looking")                              \
     X(allocating_keeps_places, "places outside the target are kept while ALLOCATING: a deadlock")                  \
     X(settle_without_bound, "a party that never stands still never settles (kazoo)")                               \

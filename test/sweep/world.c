@@ -89,7 +89,7 @@ void sweep_end(sweep *s) {
         snprintf(path, sizeof path, "%s/orphan", s->empty_paths[0]);
         divvy_testing_put(s->ensemble, path, "", 0, DIVVY_TESTING_PERSISTENT);
     }
-    int64_t end = divvy_testing_now_ms(s->ensemble) + 2 * SWEEP_TIMEOUT_MS;
+    int64_t end = divvy_testing_now_ms(s->ensemble) + 2 * SWEEP_TIMEOUT_MS + 60000; /* R3 */
     while (!all_idle(s, &why)) {
         if (divvy_testing_now_ms(s->ensemble) >= end) sweep_fail(s, "not given back: %s", why);
         divvy_testing_step(s->ensemble, end);

@@ -91,6 +91,7 @@ static inline int set_up_connected(void **state) {
 static inline int tear_down(void **state) {
     (void)state;
     divvy_client *client = dv_fake_client(fake);
+    dv_fake_end_latecomers(fake);
     bool clean = client->ephemeral_count == 0 && client->ephemerals.used_bytes == 0 &&
                  client->watched.used_bytes == 0 && !client->listeners;
     dv_fake_close(fake);

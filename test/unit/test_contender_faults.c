@@ -146,6 +146,7 @@ TEST_IN(test_leave_while_resolving, set_up_connected, tear_down) {
         assert_string_equal(dv_fake_pending(fake), "");
         assert_int_equal(o.gone, 1);
         assert_int_equal(o.held + o.failed, 0);
+        dv_fake_end_latecomers(fake);
     }
 }
 

@@ -58,7 +58,7 @@ TEST(test_releases) {
 /* A fault of a client is refused without an ensemble, without a client, and with a value that the header lacks. */
 TEST_IN(test_faults_of_a_client, set_up, tear_down) {
     const divvy_testing_link none = (divvy_testing_link)(DIVVY_TESTING_LINK_NO_REPLIES + 1);
-    const divvy_testing_fate unknown = (divvy_testing_fate)(DIVVY_TESTING_APPLIED_LATE + 1);
+    const divvy_testing_fate unknown = (divvy_testing_fate)(DIVVY_TESTING_APPLIED_BEHIND + 1);
     for (int i = 0; i < 2; i++) {
         divvy_testing_ensemble *mem = i ? e : NULL;
         divvy_client *client = i ? NULL : c;

@@ -132,6 +132,50 @@ TEST(test_late_and_moved) {
     divvy_client_close(c);
 }
 
+/* The leader hears late of a connection that the client has given up: a write comes behind the barrier, and the
+ * session's next write is refused. The one behind that is not. */
+TEST(test_behind_barrier) {
+    int leader = divvy_testing_leader(e), first = a_follower(e), other = 3 - leader - first;
+    divvy_client *c = open_client(e, 10000, first);
+    ask_op(c, &o, op_create("/late", "", DV_EPHEMERAL), NULL);
+    divvy_testing_run(e, 2);
+    divvy_testing_prefer(e, c, other);
+    assert_int_equal(divvy_testing_disconnect(e, c, DIVVY_TESTING_APPLIED_BEHIND, 1000), 0);
+    assert_int_equal(await(&o), DIVVY_ECONNECTION);
+    assert_int_equal(divvy_client_wait_connected(c, 500), 0);
+    dv_op barrier = op_of(DV_CHECK, "/");
+    ask_multi(c, &o, &barrier, 1);
+    assert_int_equal(await(&o), 0);
+    assert_int_equal(do_op(c, &o, op_of(DV_EXISTS, "/late")), DIVVY_ENOENT);
+    while (!divvy_testing_exists(e, "/late")) assert_int_equal(divvy_testing_step(e, e->now + 2000), 1);
+    assert_int_equal(divvy_testing_owner(e, "/late"), divvy_client_session_id(c));
+    ask_multi(c, &o, &barrier, 1);
+    assert_int_equal(await(&o), DIVVY_ECONNECTION);
+    assert_int_equal(divvy_client_wait_connected(c, 500), 0);
+    ask_multi(c, &o, &barrier, 1);
+    assert_int_equal(await(&o), 0);
+    divvy_client_close(c);
+}
+
+/* By the leader, or by the server that the client connects to again, it comes before the barrier. */
+TEST(test_not_behind_barrier) {
+    for (int i = 0; i < 2; i++) {
+        divvy_client *c = open_client(e, 10000, i ? divvy_testing_leader(e) : a_follower(e));
+        ask_op(c, &o, op_create("/late", "", DV_EPHEMERAL), NULL);
+        divvy_testing_run(e, 2);
+        if (i) divvy_testing_prefer(e, c, a_follower(e));
+        assert_int_equal(divvy_testing_disconnect(e, c, DIVVY_TESTING_APPLIED_BEHIND, 5000), 0);
+        assert_int_equal(await(&o), DIVVY_ECONNECTION);
+        assert_int_equal(divvy_client_wait_connected(c, 500), 0);
+        dv_op barrier = op_of(DV_CHECK, "/");
+        ask_multi(c, &o, &barrier, 1);
+        assert_int_equal(await(&o), 0);
+        assert_int_equal(do_op(c, &o, op_of(DV_EXISTS, "/late")), 0);
+        divvy_client_close(c);
+        divvy_testing_run(e, 1000);
+    }
+}
+
 /* A late write of a session that has ended is not done. */
 TEST(test_late_and_ended) {
     divvy_client *c = open_client(e, 10000, divvy_testing_leader(e));

@@ -93,6 +93,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     (void)state;
     divvy_client *client = dv_fake_client(fake);
+    dv_fake_end_latecomers(fake);
     bool unused = client->ephemerals.used_bytes == 0 && client->watched.used_bytes == 0;
     bool clean = client->ephemeral_count == 0 && unused && !client->listeners;
     dv_fake_close(fake);
@@ -205,6 +206,7 @@ TEST_IN(test_lost_create, set_up, tear_down) {
         leave();
         answer_error(0);
         assert_int_equal(o.gone, 1);
+        dv_fake_end_latecomers(fake);
     }
 }
 

@@ -247,6 +247,72 @@ TEST(test_made_later) {
     gone = 0;
 }
 
+static void make_other(dv_own_note **other) {
+    dv_client_lock(dv_fake_client(fake));
+    assert_int_equal(dv_own_note_make(other, dv_fake_client(fake), "/notes", "o", strdup("0"), &events, &told), 0);
+    dv_client_unlock(dv_fake_client(fake));
+    dv_fake_run(fake);
+    assert_string_equal(dv_fake_pending(fake), "ephemeral /notes/o");
+}
+
+static void leave_other(dv_own_note *other) {
+    dv_client_lock(dv_fake_client(fake));
+    dv_own_note_leave(other, dv_fake_now(fake));
+    dv_client_unlock(dv_fake_client(fake));
+    dv_fake_run(fake);
+}
+
+/* The answer to its create is lost, and it is not there behind the barrier. */
+static void lose_create(void) {
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    assert_string_equal(dv_fake_pending(fake), "check /");
+    dv_fake_answer_multi(fake, 0, &(dv_reply){.error = 0});
+    assert_string_equal(dv_fake_pending(fake), "exists /notes/o");
+    dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ENOENT});
+}
+
+/* Returns whether the next connection looks for what comes late, and deletes it. */
+static bool looks_for_late(void) {
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    if (!dv_fake_oldest(fake)) return false;
+    dv_fake_answer_multi(fake, 0, &(dv_reply){.error = 0});
+    dv_fake_answer(fake, &(dv_reply){.stat = &(dv_stat){.ephemeral_owner = DV_FAKE_SESSION}});
+    assert_string_equal(dv_fake_pending(fake), "delete /notes/o");
+    dv_fake_answer(fake, &(dv_reply){0});
+    return true;
+}
+
+/* R3: what comes late has the name of the note that was made instead. So it is looked for once that has left. */
+TEST(test_comes_late) {
+    dv_own_note *other;
+    make_other(&other);
+    lose_create();
+    assert_string_equal(dv_fake_pending(fake), "ephemeral /notes/o");
+    dv_fake_answer(fake, &(dv_reply){.path = "/notes/o", .stat = &(dv_stat){.czxid = 6}});
+    assert_false(looks_for_late());
+    leave_other(other);
+    dv_fake_answer(fake, &(dv_reply){0});
+    assert_true(looks_for_late());
+    gone = 0;
+}
+
+/* The same where its owner leaves before another is made, and where what came late stands in the way of another. */
+TEST(test_left_in_doubt) {
+    for (int in_the_way = 0; in_the_way <= 1; in_the_way++) {
+        dv_own_note *other;
+        make_other(&other);
+        if (!in_the_way) leave_other(other);
+        lose_create();
+        if (in_the_way) dv_fake_answer(fake, &(dv_reply){.error = DIVVY_EEXIST});
+        assert_int_equal(gone, 1);
+        assert_true(looks_for_late());
+        assert_false(looks_for_late());
+        gone = 0;
+    }
+}
+
 /* The session ends. */
 TEST(test_session_lost) {
     write_three();

@@ -91,7 +91,7 @@ TEST(test_stop_when_done) {
  * come to its end before; a read tells by the guid which; and what arrives late does no harm. */
 TEST(test_disconnect_at_every_moment) {
     static const divvy_testing_fate fates[] = {DIVVY_TESTING_NOT_APPLIED, DIVVY_TESTING_APPLIED,
-                                               DIVVY_TESTING_APPLIED_LATE};
+                                               DIVVY_TESTING_APPLIED_LATE, DIVVY_TESTING_APPLIED_BEHIND};
     for (kind what = FIRST; what < KINDS; what++) {
         unsigned applied = 0, refused = 0;
         for (size_t fate = 0; fate < COUNT(fates); fate++) {

@@ -296,7 +296,7 @@ TEST(test_random) {
 /* A heartbeat and a claim are stored once, by their own node, and the call says so, whatever the fate of the
  * requests under way when the link breaks. */
 TEST(test_lost_reply) {
-    for (int fate = DIVVY_TESTING_NOT_APPLIED; fate <= DIVVY_TESTING_APPLIED_LATE; fate++) {
+    for (int fate = DIVVY_TESTING_NOT_APPLIED; fate <= DIVVY_TESTING_APPLIED_BEHIND; fate++) {
         for (int steps = 1; steps < 60; steps++) {
             for (int kind = 0; kind < 3; kind++) {
                 begin((uint64_t)(fate * 1000 + steps));

@@ -113,9 +113,10 @@ inline const char *ask_delete(World &w, const Step &s) {
     uint8_t &stage = w.stage[s.lease];
     bool knows = stage == queue::THERE || stage == queue::LEAVING || (stage == queue::GONE && w.going[s.lease]);
     knows = knows || (stage == queue::HELD && is("deletes_while_held"));
+    bool late = stage == queue::GONE && stands(w, s.lease) && w.created[s.lease] <= w.q.seen[s.who]; // R3
     if (w.owner[s.lease] != s.who) return "Q6: it is somebody else's lease";
-    if (!knows) return stage == queue::HELD ? "Q6: it is held" : "Q6: it is not known to stand";
-    if (stage == queue::THERE) stage = queue::LEAVING;
+    if (!knows && !late) return stage == queue::HELD ? "Q6: it is held" : "Q6: it is not known to stand";
+    if (stage == queue::THERE || late) stage = queue::LEAVING;
     w.going[s.lease] = 1;
     return ask(w, s, s.lease);
 }
@@ -198,7 +199,7 @@ inline const char *commit_create(World &w, const Step &s) {
     unsigned l = s.lease;
     if (!w.writes || w.limit[w.writes - 1] == NO_POOL) return "the pool is not there";
     if (s.kind == COMMIT_FOREIGN_CREATE) return w.stage[l] ? "R2: a name is used again" : admit_kazoo(w, s);
-    if (w.stage[l] == queue::UNUSED || !w.pending[l]) return "R1: a create comes late, or was not asked for";
+    if (w.stage[l] == queue::UNUSED || !w.pending[l]) return "R1: a create comes twice, or was not asked for";
     if (!w.q.alive[w.owner[l]]) return "its session has ended";
     const char *why = w.place[l] ? admit(w, s) : w.owes ? "E6: an admission was done in part" : nullptr;
     if (why) return why;
@@ -426,10 +427,9 @@ inline void pass_barrier(World &w, unsigned who) {
     for (unsigned l = 0; l < w.used; l++) {
         if (w.owner[l] != who || w.stage[l] == queue::UNUSED) continue;
         if (is_asked(w, who, ASK_TRY, l) || is_asked(w, who, ASK_ADMIT, l)) continue;
-        w.pending[l] = 0;
-        if (w.stage[l] != queue::UNSURE) continue;
-        w.settled[l] = 1;
-        see(w.q, who, w.created[l]);
+        bool unsure = w.stage[l] == queue::UNSURE;
+        w.pending[l] = w.pending[l] && (unsure || w.pending[l] == LATE) ? LATE : 0; // R3: the session may move back
+        if (unsure) w.settled[l] = 1;
     }
 }
 

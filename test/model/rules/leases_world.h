@@ -15,6 +15,7 @@ namespace leases {
 
 using queue::Answer;
 using queue::CLIENTS;
+using queue::LATE;
 using queue::NOBODY;
 using queue::PLACES;
 using queue::stood_at;
@@ -100,7 +101,7 @@ struct World {
     Bits<LEASES> list[CLIENTS];       // its last one
     Bits<PLACES> list_first[CLIENTS]; // its places that were first when that came
     uint8_t count[LEASES], stage[LEASES], owner[LEASES];
-    uint8_t pending[LEASES];     // its create may still be committed
+    uint8_t pending[LEASES];     // its create may still be committed; LATE: behind a barrier
     uint8_t going[LEASES];       // its delete was asked for
     uint8_t settled[LEASES];     // a barrier has passed since the create's answer was lost
     uint8_t foreign[LEASES];     // somebody else has deleted it

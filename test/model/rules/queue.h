@@ -54,6 +54,12 @@ inline bool is_asked(const World &w, unsigned who, Kind kind, unsigned place) {
     return false;
 }
 
+inline unsigned count_asked(const World &w, unsigned who, Kind kind) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < ASKED && w.asked[who][i]; i++) count += w.asked[who][i] == kind + 1;
+    return count;
+}
+
 // Returns 1 + the index of the last one that blocks the place, or 0.
 inline uint16_t nearest(const World &w, const Set &list, unsigned p) {
     unsigned found = 0;
@@ -133,10 +139,11 @@ inline const char *ask_delete(World &w, const Step &s) {
     knows = knows || (w.stage[s.place] == HELD && is("deletes_while_held"));
     knows = knows || (w.stage[s.place] == GONE && w.going[s.place]);   // B4: again, after a multi
     knows = knows || (w.stage[s.place] == GONE && w.foreign[s.place]); // a list for another place of its has shown it
+    bool late = w.stage[s.place] == GONE && stands(w, s.place) && w.created[s.place] <= w.seen[s.who]; // R3
     if (w.owner[s.place] != s.who) return "Q6: it is somebody else's place";
-    if (!knows) return w.stage[s.place] == HELD ? "Q6: it is held" : "Q6: it is not known to stand";
+    if (!knows && !late) return w.stage[s.place] == HELD ? "Q6: it is held" : "Q6: it is not known to stand";
     if (const char *why = ask(w, s)) return why;
-    if (w.stage[s.place] == THERE) w.stage[s.place] = LEAVING;
+    if (w.stage[s.place] == THERE || late) w.stage[s.place] = LEAVING;
     w.watched[s.place] = 0;
     w.going[s.place] = 1;
     return nullptr;
@@ -169,7 +176,7 @@ inline void pass_over(World &w, unsigned who, unsigned place) {
 inline const char *commit_create(World &w, const Step &s) {
     use_place(w, s.place);
     if (w.owner[s.place] < NOBODY && w.stage[s.place] != UNUSED) {
-        if (!w.pending[s.place]) return "Q1: a create comes late, or was not asked for";
+        if (!w.pending[s.place]) return "Q1: a create comes twice, or was not asked for";
         if (!w.alive[w.owner[s.place]]) return "its session has ended";
         pass_over(w, w.owner[s.place], s.place);
     } else {
@@ -273,21 +280,30 @@ inline const char *take_create(World &w, const Step &s) {
     return nullptr;
 }
 
-// What one place makes of a list. R1: after a lost answer it counts only behind a barrier.
+// What one place makes of a list. R1: after a lost answer it counts only behind a barrier, and if asked for behind it.
 inline void use_list(World &w, const Set &list, unsigned p) {
     if (list.has(p)) {
-        if (w.stage[p] == UNSURE && (w.settled[p] || is("no_barrier"))) w.stage[p] = THERE;
+        if (w.stage[p] == UNSURE && (w.settled[p] == 1 || is("no_barrier"))) w.stage[p] = THERE;
         w.listed[p] = 1;
         w.before[p] = nearest(w, list, p);
     } else if (w.stage[p] == UNSURE) {
-        if (w.settled[p] || is("no_barrier")) w.stage[p] = GONE;
+        if (w.settled[p] == 1 || is("no_barrier")) w.stage[p] = GONE;
     } else if (w.stage[p] == THERE) {
         if (w.deleted[p]) w.stage[p] = GONE; // Q1: a list behind the create has it, unless somebody deleted it
     }
 }
 
+// Counts a list that was asked for before the barrier's answer came. Returns whether this one was not.
+inline bool is_behind(World &w, unsigned p) {
+    if (w.settled[p] < 2) return true;
+    w.settled[p]--;
+    return false;
+}
+
 inline const char *take_list(World &w, const Step &s) {
     if (const char *why = take(w, s, ASK_LIST)) return why;
+    for (unsigned p = 0; s.answer != DONE && p < w.used; p++)
+        if (w.owner[p] == s.who) is_behind(w, p);
     if (s.answer != DONE) return nullptr;
     unsigned v = version_of(w, s.list, w.seen[s.who], w.version);
     if (v > w.version) return "Q1: the queue was never so since what the client has seen";
@@ -295,7 +311,8 @@ inline const char *take_list(World &w, const Step &s) {
     for (unsigned p = 0; p < w.used; p++) {
         if (w.stage[p] == UNUSED || w.owner[p] != s.who) continue;
         if (w.stage[p] == MAKING && s.list.has(p)) return "Q1: the list has a place whose create is not answered";
-        use_list(w, s.list, p);
+        bool behind = is_behind(w, p);
+        if (behind || w.stage[p] != UNSURE) use_list(w, s.list, p);
     }
     return nullptr;
 }
@@ -333,10 +350,9 @@ inline const char *take_barrier(World &w, const Step &s) {
     if (const char *why = take(w, s, ASK_BARRIER)) return why;
     for (unsigned p = 0; s.answer == DONE && p < w.used; p++) {
         if (w.owner[p] != s.who || w.stage[p] == UNUSED || is_asked(w, s.who, ASK_CREATE, p)) continue;
-        w.pending[p] = 0;
-        if (w.stage[p] != UNSURE) continue;
-        w.settled[p] = 1;
-        see(w, s.who, w.created[p]);
+        bool unsure = w.stage[p] == UNSURE;
+        w.pending[p] = w.pending[p] && (unsure || w.pending[p] == LATE) ? LATE : 0; // R3: the session may move back
+        if (unsure) w.settled[p] = static_cast<uint8_t>(1 + count_asked(w, s.who, ASK_LIST));
     }
     return nullptr;
 }

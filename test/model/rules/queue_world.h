@@ -31,6 +31,7 @@ enum Stage : uint8_t {
     LEAVING, // its owner deletes it, or knows that somebody else has
     GONE,    // its owner knows that it is not there
 };
+enum { LATE = 2 };
 enum Kind : uint8_t {
     BEGIN_SESSION,
     ASK_CREATE, // a request is sent
@@ -92,9 +93,9 @@ struct World {
     uint16_t asked_place[CLIENTS][ASKED];
     uint8_t asked[CLIENTS][ASKED]; // requests under way, oldest first: 1 + Kind; 0: none
     uint8_t stage[PLACES], owner[PLACES], mode[PLACES];
-    uint8_t pending[PLACES]; // its create may still be committed
+    uint8_t pending[PLACES]; // its create may still be committed; LATE: behind a barrier
     uint8_t going[PLACES];   // its delete was asked for
-    uint8_t settled[PLACES]; // a barrier has passed since the create's answer was lost
+    uint8_t settled[PLACES]; // a barrier has passed since the create's answer was lost: 1 + older lists under way
     uint8_t listed[PLACES];  // a list had it
     uint8_t foreign[PLACES]; // somebody else has deleted it
     uint8_t alive[CLIENTS], numbered;
