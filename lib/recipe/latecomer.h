@@ -7,7 +7,7 @@
 #include "recipe/node.h"
 
 /* Looks for the node again on later connections, for a while, and deletes it if it stands. Nobody may make a node of
- * this name any more. Does nothing for a latecomer itself, and where memory is short. */
+ * this name from then on. Does nothing for a latecomer itself, and where memory is short. */
 void dv_latecomer_expect(const dv_node *node, int64_t now);
 
 #endif

@@ -209,7 +209,7 @@ def test_churn(world):
     Churn(pool, random.Random(seed), (), 3, 5).run(8, 4)
 
 
-# What a member of kazoo's state machine says, and what it may say next.
+# What a member of kazoo's state machine says, and what it may say next. Who polls, as kazoo's do, may miss a state.
 EAGER = {"": {"ALLOCATING"}, "ALLOCATING": {"gained", "ACQUIRED", "FAILURE"}, "gained": {"ACQUIRED"},
          "ACQUIRED": {"revoked", "RELEASE", "FAILURE"}, "revoked": {"RELEASE", "lost", "FAILURE"},
          "RELEASE": {"lost", "ALLOCATING", "FAILURE"}, "lost": {"ALLOCATING", "FAILURE"}}
@@ -221,7 +221,8 @@ def test_churn_eager(world):
     Churn(pool, random.Random(seed + 1), ("--mode", "eager", "--assign", "round_robin"), 2, 3).run(5, 2)
     for member in pool.all:
         for word, following in zip([""] + member.history, member.history):
-            check(following in EAGER[word], "%s: %s after %s in %s", member, following, word, member.history)
+            missed = member.kind == "kazoo" and (word, following) == ("ALLOCATING", "RELEASE")  # a brief ACQUIRED
+            check(following in EAGER[word] or missed, "%s: %s after %s in %s", member, following, word, member.history)
 
 
 # ---- from kazoo to divvy, and back ----
