@@ -448,7 +448,7 @@ const std::vector<replay::Excuse> DROPPED = {
     {"ends", 65, "the session ended, and nothing came later"},
     {"enters", 99, LAST},
     {"follow", 20, "most say where an item goes that the member has nothing to do with"},
-    {"keeps", 50, LAST},
+    {"keeps", 40, LAST},
     {"leaves", 65, LAST},
     {"list", 40, "a place of the number 0 needs none (Q9), or it is not the first, or not for the first time"},
     {"note", 50, "the last one of its node, and nobody read it"},

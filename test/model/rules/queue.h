@@ -352,7 +352,7 @@ inline const char *take_barrier(World &w, const Step &s) {
         if (w.owner[p] != s.who || w.stage[p] == UNUSED || is_asked(w, s.who, ASK_CREATE, p)) continue;
         bool unsure = w.stage[p] == UNSURE;
         w.pending[p] = w.pending[p] && (unsure || w.pending[p] == LATE) ? LATE : 0; // R3: the session may move back
-        if (unsure) w.settled[p] = static_cast<uint8_t>(1 + count_asked(w, s.who, ASK_LIST));
+        if (unsure && !w.settled[p]) w.settled[p] = static_cast<uint8_t>(1 + count_asked(w, s.who, ASK_LIST));
     }
     return nullptr;
 }
