@@ -294,11 +294,12 @@ static bool waits_for_session(sim_world *w, const dv_item *own) {
     return sim_session_touched(w, owner->session) || (owner->stands && !sim_member_of_session(w, owner->session));
 }
 
-/* `own` is NULL for an item that is not in the member's table. */
+/* `own` is NULL for an item that is not in the member's table. Excused: what may have come late (R3). */
 static void check_given_up(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
     sim_world *w = m->world;
     int64_t session = divvy_client_session_id(m->client);
-    bool stale = (!own || !own->life.contender) && has_place(w, item, session);
+    bool gave_up = (!own || !own->life.contender) && !m->client->latecomer_count;
+    bool stale = gave_up && has_place(w, item, session);
     if (lasts(w, &h->stale_ms[item], stale) > bound_ms(w))
         sim_violate(w, "L7", "%s has given up %s for %lld ms, and its place stands", m->name, w->items[item],
                     (long long)(w->now_ms - h->stale_ms[item]));

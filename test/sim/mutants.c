@@ -122,7 +122,7 @@ static const struct {
     [DV_MUTANT_deadline_from_suspended] = {5, 0.1, SIM_OF_POOLS, "S1"},
     [DV_MUTANT_deadline_not_final] = {5, 0.1, SIM_OF_POOLS, "S1"},
     [DV_MUTANT_old_node_adopted] = {17, 0.3, SIM_OF_POOLS, "S21"},
-    [DV_MUTANT_read_as_barrier] = {131, 0.4, SIM_OF_POOLS, "L7"},
+    [DV_MUTANT_read_as_barrier] = {202, 0.4, SIM_OF_POOLS, "L3"},
     [DV_MUTANT_wait_lost_at_reconnect] = {93, 2.4, SIM_OF_POOLS, "L1"},
     [DV_MUTANT_sets_differ] = {26, 0.1, SIM_OF_POOLS, "L1"},
     [DV_MUTANT_leaving_create_lost] = {2, 0.2, SIM_OF_POOLS, "L3"},
