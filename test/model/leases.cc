@@ -175,7 +175,7 @@ class Steps {
             attempt(queue_step(queue::ASK_BARRIER, who));
         if (from.looks[who] == WANTS_LISTS && !asks(who, queue::ASK_LIST) && !asks(who, ASK_LOOK)) look_late(who);
         for (unsigned p = 0; p < PLACES && !asks(who, queue::ASK_DELETE); p++) {
-            bool found = is_doubted_place(w.q, p) && is_found_late(from, who, w.q.created[p]);
+            bool found = queue::is_doubted(w.q, p) && is_found_late(from, who, w.q.created[p]);
             if (w.q.owner[p] == who && (found || w.q.stage[p] == queue::LEAVING))
                 attempt(queue_step(queue::ASK_DELETE, who, p));
         }

@@ -56,15 +56,12 @@ struct Versions {
 };
 
 // R1 took it for never made, and it may yet come, or has come. Where it cannot come a client looks too, in vain.
-inline bool is_doubted_place(const queue::World &q, unsigned p) {
-    return q.stage[p] == queue::GONE && !q.going[p] && (q.pending[p] == LATE || queue::stands(q, p));
-}
 inline bool is_doubted_lease(const World &w, unsigned l) {
     return w.stage[l] == queue::GONE && !w.going[l] && (w.pending[l] == LATE || stands(w, l));
 }
 inline bool doubts(const World &w, unsigned who) {
     bool any = false;
-    for (unsigned p = 0; p < PLACES; p++) any = any || (w.q.owner[p] == who && is_doubted_place(w.q, p));
+    for (unsigned p = 0; p < PLACES; p++) any = any || (w.q.owner[p] == who && queue::is_doubted(w.q, p));
     for (unsigned l = 0; l < LEASES; l++) any = any || (w.owner[l] == who && is_doubted_lease(w, l));
     return any;
 }
@@ -85,7 +82,7 @@ inline bool finds_late(const State &s, unsigned who) {
     const World &w = s.w;
     bool any = false;
     for (unsigned p = 0; p < PLACES; p++)
-        any = any || (w.q.owner[p] == who && is_doubted_place(w.q, p) && is_found_late(s, who, w.q.created[p]));
+        any = any || (w.q.owner[p] == who && queue::is_doubted(w.q, p) && is_found_late(s, who, w.q.created[p]));
     for (unsigned l = 0; l < LEASES; l++)
         any = any || (w.owner[l] == who && is_doubted_lease(w, l) && is_found_late(s, who, w.created[l]));
     return any;

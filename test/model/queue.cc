@@ -63,11 +63,7 @@ struct Way {
 using Base = model::Search<State, Way>;
 using Next = Base::Next;
 
-// R1 took it for never made, and it may yet come, or has come. Where it cannot come a client looks too, in vain.
-bool is_doubted(const World &w, unsigned p) {
-    return w.stage[p] == GONE && !w.going[p] && (w.pending[p] == LATE || stands(w, p));
-}
-
+// Where nothing can come late a client looks too, in vain.
 bool is_found_late(const State &s, unsigned p) {
     unsigned who = s.w.owner[p];
     return is_doubted(s.w, p) && stands(s.w, p) && s.looks[who] == HAS_LOOKED && s.w.created[p] <= s.w.seen[who];

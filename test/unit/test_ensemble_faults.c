@@ -97,10 +97,10 @@ TEST(test_first_read) {
     divvy_client_close(c);
 }
 
-static void write_late(divvy_client *c, int64_t late_ms) {
+static void write_late(divvy_client *c, divvy_testing_fate fate, int64_t late_ms) {
     ask_op(c, &o, op_create("/late", "", DV_EPHEMERAL), NULL);
     divvy_testing_run(e, 2);
-    assert_int_equal(divvy_testing_disconnect(e, c, DIVVY_TESTING_APPLIED_LATE, late_ms), 0);
+    assert_int_equal(divvy_testing_disconnect(e, c, fate, late_ms), 0);
     assert_int_equal(await(&o), DIVVY_ECONNECTION);
     assert_int_equal(divvy_client_wait_connected(c, 5000), 0);
 }
@@ -109,7 +109,7 @@ static void write_late(divvy_client *c, int64_t late_ms) {
 TEST(test_late_before_barrier) {
     int leader = divvy_testing_leader(e);
     divvy_client *c = open_client(e, 10000, leader);
-    write_late(c, 5000);
+    write_late(c, DIVVY_TESTING_APPLIED_LATE, 5000);
     dv_op barrier = op_of(DV_CHECK, "/");
     ask_multi(c, &o, &barrier, 1);
     assert_int_equal(await(&o), 0);
@@ -137,12 +137,8 @@ TEST(test_late_and_moved) {
 TEST(test_behind_barrier) {
     int leader = divvy_testing_leader(e), first = a_follower(e), other = 3 - leader - first;
     divvy_client *c = open_client(e, 10000, first);
-    ask_op(c, &o, op_create("/late", "", DV_EPHEMERAL), NULL);
-    divvy_testing_run(e, 2);
     divvy_testing_prefer(e, c, other);
-    assert_int_equal(divvy_testing_disconnect(e, c, DIVVY_TESTING_APPLIED_BEHIND, 1000), 0);
-    assert_int_equal(await(&o), DIVVY_ECONNECTION);
-    assert_int_equal(divvy_client_wait_connected(c, 500), 0);
+    write_late(c, DIVVY_TESTING_APPLIED_BEHIND, 1000);
     dv_op barrier = op_of(DV_CHECK, "/");
     ask_multi(c, &o, &barrier, 1);
     assert_int_equal(await(&o), 0);
@@ -161,12 +157,8 @@ TEST(test_behind_barrier) {
 TEST(test_not_behind_barrier) {
     for (int i = 0; i < 2; i++) {
         divvy_client *c = open_client(e, 10000, i ? divvy_testing_leader(e) : a_follower(e));
-        ask_op(c, &o, op_create("/late", "", DV_EPHEMERAL), NULL);
-        divvy_testing_run(e, 2);
         if (i) divvy_testing_prefer(e, c, a_follower(e));
-        assert_int_equal(divvy_testing_disconnect(e, c, DIVVY_TESTING_APPLIED_BEHIND, 5000), 0);
-        assert_int_equal(await(&o), DIVVY_ECONNECTION);
-        assert_int_equal(divvy_client_wait_connected(c, 500), 0);
+        write_late(c, DIVVY_TESTING_APPLIED_BEHIND, 5000);
         dv_op barrier = op_of(DV_CHECK, "/");
         ask_multi(c, &o, &barrier, 1);
         assert_int_equal(await(&o), 0);

@@ -89,11 +89,7 @@ TEST_IN(test_time, set_up_connected, tear_down) {
     assert_int_equal(latecomers(), 1);
     dv_fake_advance(fake, 1);
     assert_int_equal(latecomers(), 0);
-    enter(&o);
-    reconnect();
-    leave(&o);
-    dv_fake_answer_multi(fake, 0, &(dv_reply){.error = 0});
-    ANSWER_CHILDREN("");
+    lose_create(&o);
     dv_fake_advance(fake, window_ms - 1);
     dv_fake_session(fake, DIVVY_SUSPENDED);
     dv_fake_advance(fake, 2);
@@ -110,11 +106,7 @@ TEST_IN(test_ends, set_up_connected, tear_down) {
     dv_tell_listeners(dv_fake_client(fake), DV_SESSION_CLOSING, dv_fake_now(fake));
     dv_fake_run(fake);
     assert_int_equal(latecomers(), 0);
-    enter(&o);
-    reconnect();
-    leave(&o);
-    dv_fake_answer_multi(fake, 0, &(dv_reply){.error = 0});
-    ANSWER_CHILDREN("");
+    lose_create(&o);
     assert_int_equal(latecomers(), 1);
     dv_fake_session(fake, DIVVY_LOST);
     assert_int_equal(latecomers(), 0);

@@ -20,6 +20,11 @@ inline bool stands(const World &w, unsigned p) {
     return w.created[p] && !w.deleted[p];
 }
 
+// R3: its owner took it for never made, and it may yet come, or has come.
+inline bool is_doubted(const World &w, unsigned p) {
+    return w.stage[p] == GONE && !w.going[p] && (w.pending[p] == LATE || stands(w, p));
+}
+
 // Also of what else is made and deleted at versions of the queue.
 template <class Any> bool stood_at(const Any &w, unsigned i, unsigned version) {
     return w.created[i] && w.created[i] <= version && (!w.deleted[i] || version < w.deleted[i]);
