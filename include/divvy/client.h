@@ -320,7 +320,8 @@ DIVVY_API int divvy_client_process(divvy_client *client, int64_t timeout_ms);
 
 /**
  * Returns a descriptor that is readable when divvy_client_process() has work. For manual mode. Poll it for reading
- * together with divvy_client_next_deadline(); never read from it or close it.
+ * together with divvy_client_next_deadline(); never read from it or close it. It stays open until the client is closed
+ * and all that was made on it is destroyed: no other descriptor has its number before.
  * @return the descriptor; -1 in threaded mode or for NULL
  */
 DIVVY_API int divvy_client_fd(const divvy_client *client);

@@ -52,12 +52,16 @@ def test_loop_serves(connect, path):
     run(main())
 
 
-# A client that is closed leaves the loop's other descriptors alone: one of them may have the number that it had.
+# A client that is closed leaves the loop's other descriptors alone: one of them may have the number that it had. That
+# is free when the last thing on the client is closed.
 def test_closed_descriptor():
     async def main():
         client = aio.Client("127.0.0.1:1", ensemble_tick_ms=100)
         lock, number = client.lock("/a"), client._fd
         client.close()
+        lock.close()
+        with pytest.raises(OSError):
+            os.fstat(number)
         event = os.eventfd(0)
         other = event if event == number else os.dup2(event, number)
         loop = asyncio.get_running_loop()
