@@ -10,11 +10,15 @@ lines are a table: the fault, the command, what that says, and how long it took 
 DIVVY_FAULTS_ITEMS=10000, the size of the pool, each command runs five times, and the shortest time counts, as others
 may use the machine. DIVVY_TEST_SERVER=--production gives the server the settings of one in production.
 """
+import glob
 import json
 import os
 import re
+import shutil
 import signal
+import struct
 import time
+import zlib
 from unittest import mock
 
 from kazoo.security import READ_ACL_UNSAFE, make_digest_acl
@@ -28,6 +32,21 @@ MEASURES = "DIVVY_FAULTS_ITEMS" in os.environ
 PATIENT = [] if MEASURES else ["--server-timeout", "20s"]
 IMPATIENT = [] if MEASURES else ["--server-timeout", "3s"]
 TABLE = []
+
+
+def falsify(path, old, new):
+    """Changes what transactions in a server's log say, and the sums over them."""
+    with open(path, "r+b") as log:
+        data, at = bytearray(log.read()), 16
+        while at + 12 <= len(data):
+            size, = struct.unpack_from(">i", data, at + 8)
+            if size == 0:  # what is left of the file is not written yet
+                break
+            body = data[at + 12:at + 12 + size].replace(old, new)
+            data[at:at + 12 + size] = struct.pack(">qi", zlib.adler32(body), size) + body
+            at += 12 + size + 1
+        log.seek(0)
+        log.write(data)
 
 
 class Faults(FaultyPool):
@@ -314,6 +333,29 @@ class Faults(FaultyPool):
         alone = r"connection +%s: the server is up and serves nobody: it sees no majority" % hosts[0]
         wait_for(lambda: self.says(words, alone)[0], "the server that is left knows that it is alone")
         self.assert_named("two servers of three have stopped", words, alone, code=3)
+
+    # A follower's log says that nodes have other names. It goes on from there, until its disk is emptied.
+    def test_tree(self):
+        ensemble = Ensemble()
+        self.addCleanup(ensemble.do, "stop")
+        client = self.client(ensemble)
+        for number in range(5):  # the last ones need not be in its log yet
+            client.create("/ours%d" % number)
+        words = (["doctor", *PATIENT], {"connect": ensemble.connect})
+        host = self.says(words, r"connection +\S+: follower")[0].split()[1][:-1]
+        number = ensemble.connect.split(",").index(host) + 1
+        disk = "%s/%d/data/version-2" % (ensemble.folder, number)
+        differs = r"tree +%s: after \d+ transactions its tree was not its leader's" % host
+        self.assert_not_named(words, differs)
+        ensemble.do("kill", str(number))
+        for log in glob.glob(disk + "/log.*"):
+            falsify(log, b"/ours", b"/OURS")
+        ensemble.do("restart", str(number))
+        self.assert_named("a server with another tree than its leader", words, differs)
+        ensemble.do("kill", str(number))
+        shutil.rmtree(disk)
+        ensemble.do("restart", str(number))
+        wait_for(lambda: self.says(words, "0 errors, 0 warnings")[0], "it has taken over its leader's tree")
 
     # Java takes its options from this variable. A server alone serves those that do not write, which no member is.
     def test_read_only(self):

@@ -139,6 +139,16 @@ TEST(test_lag) {
     dv_findings_clear(&f);
 }
 
+/* A server whose tree was not its leader's. */
+TEST(test_tree) {
+    scene s;
+    set_scene(&s);
+    s.servers[1].mismatches = 155;
+    dv_findings f = judge_servers(&s);
+    assert_true(says(&f, DV_DOCTOR_ERROR, "tree", "after 155 transactions its tree was not its leader's"));
+    dv_findings_clear(&f);
+}
+
 /* ---- a pool ---- */
 
 TEST(test_pool_is_well) {

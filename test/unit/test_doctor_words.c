@@ -17,6 +17,7 @@ static const char cons[] =
     "lcxid=0x2,lzxid=0x2,lresp=2688281,llat=3,minlat=0,avglat=24,maxlat=54)\n"
     " /10.0.0.7:4000[1](queued=0,recved=3,sent=3,sid=0xff00002901030000,lop=PING,est=1795558150000,to=6000,"
     "lcxid=0x2,lzxid=0x2,lresp=2684281,llat=3,minlat=0,avglat=24,maxlat=54)\n\n";
+static const char mntr[] = "zk_server_state\tfollower\nzk_digest_mismatches_count\t7\nzk_znode_count\t9\n";
 static const char refused[] = "cons is not executed because it is not in the whitelist.\n";
 
 /* A role and a zxid; a server without a quorum; a word that is not allowed. */
@@ -52,6 +53,17 @@ TEST(test_conf) {
     assert_true(said.tick_ms == 0 && said.min_timeout_ms == 0 && said.max_timeout_ms == 0);
 }
 
+/* How often the tree was another's; of an old server, of one that does not tell, and of one that lies. */
+TEST(test_mntr) {
+    assert_int_equal(dv_word_mntr_mismatches(mntr, strlen(mntr)), 7);
+    assert_int_equal(dv_word_mntr_mismatches(mntr, strlen("zk_server_state\tfollower\n")), 0);
+    assert_int_equal(dv_word_mntr_mismatches(refused, strlen(refused)), 0);
+    static const char below[] = "zk_digest_mismatches_count\t-1\n",
+                      above[] = "zk_digest_mismatches_count\t99999999999999999999999\n";
+    assert_int_equal(dv_word_mntr_mismatches(below, strlen(below)), 0);
+    assert_int_equal(dv_word_mntr_mismatches(above, strlen(above)), 0);
+}
+
 /* Connections with a session, each with its silence against the newest answer; those of two servers in one list. */
 TEST(test_cons) {
     dv_word_connection *list = NULL;
@@ -74,7 +86,7 @@ TEST(test_cons) {
 
 /* Each beginning of an answer is parsed within its bounds, which a sanitizer watches. */
 TEST(test_beginnings) {
-    static const char *const texts[] = {srvr, conf, cons, refused};
+    static const char *const texts[] = {srvr, conf, cons, mntr, refused};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         for (size_t bytes = 0; bytes < strlen(texts[i]); bytes++) {
             char *copy = malloc(bytes + 1);
@@ -86,6 +98,7 @@ TEST(test_beginnings) {
             size_t count = 0;
             (void)dv_word_srvr_parse(exact, bytes);
             (void)dv_word_conf_parse(exact, bytes);
+            (void)dv_word_mntr_mismatches(exact, bytes);
             dv_word_cons_parse(exact, bytes, &list, &count);
             assert_true(count <= 2);
             free(list);

@@ -14,7 +14,7 @@
  * nobody. */
 enum { SLOW_MS = 100, SKEW_MS = 2000, COMFORTABLE_TICKS = 5 };
 
-static const char whitelist[] = "set 4lw.commands.whitelist=srvr,conf,cons in zoo.cfg of each server";
+static const char whitelist[] = "set 4lw.commands.whitelist=srvr,conf,cons,mntr in zoo.cfg of each server";
 
 /* ---- clocks and connections ---- */
 
@@ -140,6 +140,20 @@ static void judge_lag(const dv_doctor *d, dv_findings *f) {
         else dv_finding_what(finding, "the %s has not applied anything since the last election", s->srvr.mode);
         dv_finding_why(finding, "its clients see old data, and learn late of a change");
         dv_finding_todo(finding, "look at the load and the disk of its machine: iostat -x 1");
+    }
+}
+
+/* A server that lost transactions, or has some that never were, says so itself: each has a digest of the tree behind
+ * it. */
+static void judge_trees(const dv_doctor *d, dv_findings *f) {
+    for (size_t i = 0; i < d->servers.count; i++) {
+        const dv_server *s = &d->servers.list[i];
+        if (s->mismatches == 0) continue;
+        dv_finding *finding = dv_findings_add(f, DV_DOCTOR_ERROR, "tree", s->host);
+        dv_finding_what(finding, "after %" PRId64 " transactions its tree was not its leader's", s->mismatches);
+        dv_finding_why(finding, "it lacks nodes, or shows deleted ones: an item could have two owners");
+        dv_finding_todo(finding, "while all other servers run, stop it, empty the folders version-2 of its dataDir and "
+                                 "dataLogDir, and start it");
     }
 }
 
@@ -302,6 +316,7 @@ void dv_doctor_judge_servers(const dv_doctor *d, dv_findings *f) {
     judge_session(d, f);
     judge_words(d, f);
     judge_lag(d, f);
+    judge_trees(d, f);
     if (!d->looked && !known_conf(d)) return; /* No server has told anything. */
     judge_tick(d, f);
     judge_timeouts(d, f);

@@ -112,6 +112,8 @@ static void ask_clients(const round *r, const struct addrinfo *where, answer *ou
     bytes = ask(r, where, "cons", text, CLIENTS_BYTES, r->until_ms);
     out->found.lists_clients =
         bytes < CLIENTS_BYTES && dv_word_cons_parse(text, bytes, &out->connections, &out->connection_count);
+    bytes = ask(r, where, "mntr", text, CLIENTS_BYTES, r->until_ms);
+    out->found.mismatches = dv_word_mntr_mismatches(text, bytes);
     free(text);
 }
 
@@ -351,6 +353,7 @@ int dv_servers_ask_clients(dv_servers *servers, const dv_tls_options *tls, int64
     for (size_t i = 0; i < servers->count && answers; i++) {
         if (!error) error = take_clients(servers, &answers[i]);
         servers->list[i].later = answers[i].found.later;
+        servers->list[i].mismatches = answers[i].found.mismatches;
         servers->list[i].lists_clients = answers[i].found.lists_clients;
         free(answers[i].connections);
     }

@@ -26,6 +26,7 @@ typedef struct {
     int64_t took_ms;          /* until it had answered to "srvr" */
     dv_word_srvr srvr, later; /* `later`: asked when all had answered once */
     dv_word_conf conf;
+    int64_t mismatches; /* see dv_word_mntr_mismatches() */
     bool lists_clients; /* it answers to "cons" */
 } dv_server;
 

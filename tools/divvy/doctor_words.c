@@ -97,6 +97,11 @@ dv_word_conf dv_word_conf_parse(const char *text, size_t bytes) {
     return (dv_word_conf){values[0], values[1], values[2], values[3], servers, values[4] && values[5]};
 }
 
+int64_t dv_word_mntr_mismatches(const char *text, size_t bytes) {
+    int64_t count = number_behind((span){text, text + bytes}, "zk_digest_mismatches_count\t", 10);
+    return count > 0 ? count : 0;
+}
+
 /* " /127.0.0.1:42352[1](queued=0,recved=9,sent=9,sid=0x1000,lop=PING,est=1700000000000,to=10000,...,lresp=123,...)" */
 static bool parse_connection(span line, dv_word_connection *out, int64_t *responded) {
     const char *slash = memchr(line.at, '/', (size_t)(line.end - line.at));
