@@ -15,6 +15,14 @@ from rules import Checker  # noqa: E402
 from txnlog import Truth, read_logs  # noqa: E402
 
 SHOWN = 40
+OURS_ALONE = ('L2', 'S7', 'S8', 'S11', 'END', 'LOG', 'VOID')  # whatever a server shows
+
+
+def judge(history, found):
+    """Returns what is a violation, and what is excused: all that a server can bring about that has said, in this round,
+    that its tree is not its leader's. No client can know."""
+    excused = [one for one in found if history.diverged and one[0] not in OURS_ALONE]
+    return [one for one in found if one not in excused], excused
 
 
 def main():
@@ -36,10 +44,14 @@ def main():
           f'{checker.inconclusive} inconclusive, {checker.slow_calls} slow calls, '
           f'{checker.under_limit} ended under a memory limit; '
           f'{sum(log.jumps for log in history.logs.values())} jumps of the wall clock')
-    for rule, text in checker.found[:SHOWN]:
-        print(f'violation: {rule}: {text}')
-    print(f'checked: ownerships {len(history.beliefs)}, violations {len(checker.found)}')
-    return len(checker.found) > 0
+    violations, excused = judge(history, checker.found)
+    for line in history.diverged[:1]:
+        print(f'a server had another tree than its leader: {line}')
+    for kind, found in (('excused', excused), ('violation', violations)):
+        for rule, text in found[:SHOWN]:
+            print(f'{kind}: {rule}: {text}')
+    print(f'checked: ownerships {len(history.beliefs)}, violations {len(violations)}')
+    return len(violations) > 0
 
 
 if __name__ == '__main__':

@@ -3,7 +3,13 @@
 SPDX-License-Identifier: Apache-2.0"""
 
 import os
+import pathlib
+import re
 from bisect import bisect_right
+
+# What a server writes while its tree is not the leader's. In its main thread it writes that of what it has loaded, as
+# after a full disk: the driver gives it an empty disk then.
+DIVERGED = re.compile(r'^[^[]*\[(?!main\]).*Digests are not matching')
 
 
 class Belief:
@@ -154,6 +160,7 @@ class History:
     def __init__(self):
         self.logs, self.offsets, self.excused, self.unexpected = {}, [], {}, []
         self.interrupted = False  # by the user, so that the round may show nothing
+        self.diverged = []  # what servers have said of their own trees
         self.quiets, self.faults, self.session_ms, self.tick_ms, self.sync_ticks = [], [], 3000, 200, 10
 
     def read_driver(self, lines):
@@ -193,6 +200,9 @@ class History:
             if line.endswith('\n'):  # The last one may be cut off.
                 log.read(line)
 
+    def read_server(self, name, lines):
+        self.diverged += [f'{name}: {line.strip()}' for line in lines if DIVERGED.search(line)]
+
     def finish(self):
         for log in self.logs.values():
             log.finish()
@@ -225,5 +235,8 @@ def read_history(directory):
         if os.path.exists(path):
             with open(path, encoding='utf-8') as file:
                 history.read_member(name, file)
+    for path in sorted(pathlib.Path(directory).glob('server*/log*')):
+        with open(path, encoding='utf-8', errors='replace') as file:
+            history.read_server(path.parent.name, file)
     history.finish()
     return history
