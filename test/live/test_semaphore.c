@@ -70,14 +70,22 @@ static divvy_stats stats(divvy_client *client) {
 
 /* A free slot costs a place in the queue, three reads with it, and one transaction; its release a delete; no watch. */
 TEST(test_cost_uncontended) {
+    enum { LATE_MAX = 20 };
     divvy_client *client = open_client(hosts(), 30000, 0);
     divvy_semaphore *s = make(client, "/cost/pool", 3, 1, NULL);
     assert_int_equal(divvy_semaphore_acquire(s, PATIENCE_MS), 0); /* makes the paths */
     assert_int_equal(divvy_semaphore_release(s), 0);
     assert_true(DV_WAIT(nodes("/cost/pool") == 0 && stats(client).in_flight == 0, PATIENCE_MS));
     divvy_stats before = stats(client);
-    for (int i = 0; i < 100; i++) {
-        assert_int_equal(divvy_semaphore_try_acquire(s), 0);
+    for (int i = 0, late = 0; i < 100; i++) {
+        int error = divvy_semaphore_try_acquire(s);
+        if (error == DIVVY_ETIMEDOUT && late++ < LATE_MAX) { /* of a busy server: begins again */
+            assert_true(DV_WAIT(nodes("/cost/pool") == 0 && stats(client).in_flight == 0, PATIENCE_MS));
+            before = stats(client);
+            i = -1;
+            continue;
+        }
+        assert_int_equal(error, 0);
         assert_int_equal(divvy_semaphore_slot(s), 0);
         assert_int_equal(divvy_semaphore_release(s), 0);
     }
