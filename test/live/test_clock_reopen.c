@@ -9,7 +9,7 @@
 #include "lib/server.h"
 #include "lib/zk.h"
 
-enum { TICK_MS = 100, TIMEOUT_MS = 2000, ITEMS = 3, LOG_BYTES = 1024 };
+enum { TICK_MS = 100, TIMEOUT_MS = 4000, ITEMS = 3, LOG_BYTES = 1024 };
 
 static const char *const items[ITEMS] = {"a", "b", "c"};
 static dv_test_server *server;
@@ -25,7 +25,8 @@ typedef struct {
     divvy_partitioner *partitioner;
 } pool;
 
-/* The client and the proxy to which it speaks. */
+/* The client and the proxy to which it speaks. Tests have it, and pools, as statics: after an assertion that fails the
+ * client's threads go on. */
 typedef struct {
     witness w;
     dv_test_proxy *proxy;
@@ -238,8 +239,8 @@ static void check_regained(pool *p, host *h, const int64_t *tokens_before) {
 }
 
 static void check_rejoin(void (*lose)(host *h)) {
-    host h;
-    pool p;
+    static host h;
+    static pool p;
     host_open(&h);
     pool_open(&p, h.client, DIVVY_REJOIN);
     for (int round = 0; round < 2; round++) {
@@ -274,8 +275,8 @@ TEST(test_rejoin_after_deadline) {
 
 /* One loop, of those that stand in the docs, takes a member through losses without knowing of them. */
 TEST(test_same_loop) {
-    host h;
-    pool p;
+    static host h;
+    static pool p;
     host_open(&h);
     pool_open(&p, h.client, DIVVY_REJOIN);
     for (int round = 0; round < 2; round++) {
@@ -301,8 +302,8 @@ TEST(test_same_loop) {
 
 /* A RELEASE that was entered before the loss is not the one to answer after it. */
 TEST(test_loss_in_release) {
-    host h;
-    pool p;
+    static host h;
+    static pool p;
     host_open(&h);
     pool_open(&p, h.client, DIVVY_REJOIN);
     expire(&h);
@@ -326,8 +327,8 @@ TEST(test_loss_in_release) {
 /* With DIVVY_FAIL the loss is the end of a partitioner, not of its client: the next one on it works, and so does
  * another that rejoins, on the same client all along. */
 TEST(test_fail_beside_rejoin) {
-    host h;
-    pool fails, rejoins, next;
+    static host h;
+    static pool fails, rejoins, next;
     host_open(&h);
     pool_open(&fails, h.client, DIVVY_FAIL);
     pool_open(&rejoins, h.client, DIVVY_REJOIN);
