@@ -39,9 +39,10 @@ typedef enum {
     DIVVY_CONNECTING,  /**< no server has answered yet; after a loss: a new session is being opened */
     DIVVY_CONNECTED,   /**< a server serves the session */
     DIVVY_SUSPENDED,   /**< the link is down; the session may live on at the servers */
-    DIVVY_LOST,        /**< the session is over, or must be taken as over by its deadline, which is final for it. A
-                            client of divvy_client_open() then opens a new session by itself. An attached one waits for
-                            divvy_client_reattach(); on a session that lives on it waits until its nodes are deleted */
+    DIVVY_LOST,        /**< the session is over, or must be taken as over by its deadline, which is final for it. (It
+                            has none before anything could be held on it.) A client of divvy_client_open() then opens a
+                            new session by itself. An attached one waits for divvy_client_reattach(); on a session that
+                            lives on it waits until its nodes are deleted */
     DIVVY_AUTH_FAILED, /**< final: the servers refused the credentials, or demand some that were not given; or the tick
                             was told too small, the chroot cannot be made, or sessions end with their connections (B9 of
                             docs/protocol.md). All calls then return the error that divvy_client_wait_connected() has
