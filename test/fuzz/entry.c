@@ -5,6 +5,14 @@
 #include "registry/entry.h"
 #include "registry/status.h"
 
+/* Returns whether it is an owner's, who has all fields and no number beyond a double: that differs from itself. */
+static bool has_identity(const cJSON *json) {
+    cJSON *copy = cJSON_Duplicate(json, 1);
+    bool same = dv_status_same_identity(copy, json);
+    cJSON_Delete(copy);
+    return same;
+}
+
 /* Checks that the owner of an entry that was parsed can store it again, and that it stays the same. */
 static void check_again(const dv_entry *entry) {
     char *text = NULL;
@@ -18,8 +26,7 @@ static void check_again(const dv_entry *entry) {
     if (error == 0) {
         FUZZ_CHECK(strcmp(again->role, entry->role) == 0 && strcmp(again->id, entry->id) == 0);
         FUZZ_CHECK(again->flags == entry->flags);
-        FUZZ_CHECK(dv_status_same_identity(again->json, entry->json) ==
-                   dv_status_same_identity(entry->json, entry->json)); /* false where it has none */
+        FUZZ_CHECK(!has_identity(entry->json) || dv_status_same_identity(again->json, entry->json));
         dv_entry_free(again);
     }
     free(text);
