@@ -20,8 +20,10 @@
 #define SYS_close_range 436 /* on every architecture but alpha; kernel headers before 5.9 lack it */
 #endif
 
-/* Between two attempts: at first, and at most. TIMEOUTS: the session has ended by itself when so many have passed. */
-enum { AGAIN_MS = 10, AGAIN_MAX_MS = 1000, TIMEOUTS = 2, CLOSE_MAX = 1024 * 1024 };
+/* AGAIN_MS: between two attempts, at first and at most. ATTEMPT: how long the first one lasts, in parts of the timeout
+ * and at least. TIMEOUTS: the session has ended by itself when so many have passed. */
+enum { AGAIN_MS = 10, AGAIN_MAX_MS = 1000, ATTEMPT_PARTS = 8, ATTEMPT_LEAST_MS = 500, TIMEOUTS = 2 };
+enum { CLOSE_MAX = 1024 * 1024 };
 
 static int64_t now_ms(void) {
     return dv_clock_ms(CLOCK_BOOTTIME);
@@ -155,20 +157,28 @@ static void wait_ms(int64_t ms) {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
+static int64_t least(int64_t a_ms, int64_t b_ms) {
+    return a_ms < b_ms ? a_ms : b_ms;
+}
+
+/* A server that hangs, or has just begun to listen, may take a connection and never answer. So each attempt makes a new
+ * one, and lasts twice as long as the one before. */
 void dv_watcher_execute(dv_watcher *watcher) {
     dv_will will;
     int error = -1;
-    int64_t again_ms = AGAIN_MS / 2;
     bool ended = dv_watcher_has_ended(watcher);
     bool told = dv_will_parse(&will, watcher->message, watcher->bytes) == 0 && will.session_id != 0;
     if (!dv_will_is_due(told, ended, true)) return;
     const divvy_client_config config = config_of(&will);
     int64_t until_ms = watcher->ended_ms + patience_ms(&will), pause_ms = will.delay_ms, left_ms;
+    int64_t again_ms = AGAIN_MS, attempt_ms = will.timeout_ms / ATTEMPT_PARTS;
+    if (attempt_ms < ATTEMPT_LEAST_MS) attempt_ms = ATTEMPT_LEAST_MS;
     while (error != DIVVY_ELOST && error != DIVVY_EAUTH && (left_ms = until_ms - now_ms()) > 0) {
         wait_ms(pause_ms);
-        error = end_session(&config, &will, left_ms);
-        again_ms = again_ms < AGAIN_MAX_MS / 2 ? 2 * again_ms : AGAIN_MAX_MS;
+        error = end_session(&config, &will, least(attempt_ms, left_ms));
         pause_ms = again_ms;
+        again_ms = least(2 * again_ms, AGAIN_MAX_MS);
+        attempt_ms = least(2 * attempt_ms, patience_ms(&will));
     }
     int64_t seen_ms = now_ms() - watcher->ended_ms;
     if (error == DIVVY_ELOST) dv_deaths_record(&config, &will, seen_ms, until_ms);

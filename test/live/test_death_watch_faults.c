@@ -139,6 +139,28 @@ TEST(test_server_stays_away) {
     dv_test_proxy_stop(proxy);
 }
 
+/* A server may take a connection and never answer on it: it does so when it begins to listen. The watch makes another
+ * one before the native client would, which waits for two thirds of the timeout. */
+TEST(test_server_is_silent) {
+    dv_test_proxy *proxy = dv_test_proxy_start(hosts());
+    member m = start_member(dv_test_proxy_address(proxy), "/silent", LONG_MS, "");
+    pid_t watch = watch_of(&m);
+    heir next = next_owner("/silent");
+    dv_test_proxy_freeze(proxy);
+    unsigned accepted = dv_test_proxy_count(proxy).accepted;
+    order(&m, DV_ORDER_KILL);
+    status_of(m.pid);
+    assert_true(DV_WAIT(dv_test_proxy_count(proxy).accepted > accepted, PATIENCE_MS));
+    dv_test_proxy_half_open(proxy);
+    dv_test_proxy_thaw(proxy);
+    check_soon(&next, LONG_MS);
+    check_watch_goes(watch);
+    leave(&next);
+    close(m.control_fd);
+    close(m.pipe_fd);
+    dv_test_proxy_stop(proxy);
+}
+
 /* A server that is killed, and starts again with the session that it knows, is asked as soon as it serves. */
 TEST(test_server_is_killed) {
     member m = start_member(hosts(), "/restart", LONG_MS, "");
