@@ -47,6 +47,11 @@ static int64_t deadline_ms(const divvy_client *client) {
     }
 }
 
+/* Without a proof there is no deadline (C5): on a machine that stood still, writes have to bring the first one. */
+static void await_proof(divvy_client *client) {
+    assert_true(DV_WAIT(divvy_client_time_left_ms(client) > 0, PATIENCE_MS));
+}
+
 /* A link that breaks and comes back in time costs nothing: the same session, its node still there, the states told in
  * order, and a deadline that stands still meanwhile and moves on afterwards. */
 TEST(test_suspended_connected) {
@@ -61,6 +66,7 @@ TEST(test_suspended_connected) {
     divvy_party *party = join(client, "/blip");
     int64_t session = divvy_client_session_id(client), owner;
     char *node = only_node("/blip", &owner);
+    await_proof(client);
     assert_in_range(divvy_client_time_left_ms(client), 1, most_left_ms(TIMEOUT_MS));
     dv_test_proxy_cut(proxy);
     int64_t cut_ms = dv_test_now_ms();
@@ -141,6 +147,7 @@ TEST(test_lost_and_anew) {
     int64_t session = divvy_client_session_id(client), owner;
     char *node = only_node("/lost/party", &owner);
     assert_int_equal(owner, session);
+    await_proof(client);
     dv_test_proxy_cut(proxy);
     int64_t cut_ms = dv_test_now_ms();
     int64_t deadline = await_deadline(client, &w, cut_ms, TIMEOUT_MS); /* before any server can have expired it */
@@ -197,6 +204,7 @@ TEST(test_silence_is_loss) {
     divvy_client *client = open_connected(&config);
     divvy_party *party = join(client, "/silence");
     int64_t session = divvy_client_session_id(client);
+    await_proof(client);
     dv_test_proxy_freeze(proxy);
     int64_t frozen_ms = dv_test_now_ms();
     int64_t deadline = await_deadline(client, &w, frozen_ms, TIMEOUT_MS);
