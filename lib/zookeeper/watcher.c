@@ -21,8 +21,8 @@
 #endif
 
 /* AGAIN_MS: between two attempts, at first and at most. ATTEMPT: how long the first one lasts, in parts of the timeout
- * and at least: a look at all servers over TLS takes 5 s where one hangs. TIMEOUTS: the session has ended by itself when
- * so many have passed. */
+ * and at least: a look at all servers over TLS takes 5 s where one hangs. TIMEOUTS: the session has ended by itself
+ * when so many have passed. */
 enum { AGAIN_MS = 10, AGAIN_MAX_MS = 1000, ATTEMPT_PARTS = 8, ATTEMPT_LEAST_MS = 6000, TIMEOUTS = 2 };
 enum { CLOSE_MAX = 1024 * 1024 };
 
