@@ -202,9 +202,7 @@ TEST(test_two_on_one_handle) {
         clients[i] = attach_connected(&h, &config);
         p[i] = join_pool(clients[i], "/two", 8, DIVVY_FAIL);
     }
-    assert_true(DV_WAIT(pool_step(p[0]) == DIVVY_ACQUIRED && pool_step(p[1]) == DIVVY_ACQUIRED && owned_by(p[0]) > 0 &&
-                            owned_by(p[1]) > 0 && owned_by(p[0]) + owned_by(p[1]) == 8,
-                        PATIENCE_MS));
+    assert_true(DV_WAIT(share(p[0], p[1], 8), PATIENCE_MS));
     assert_int_equal(nodes_below("/two", host_session(&h)), 10);
     dv_test_proxy_cut(proxy);
     for (int i = 0; i < 2; i++) assert_true(DV_WAIT(witness_told(&w[i], "CS"), PATIENCE_MS));
@@ -275,9 +273,7 @@ TEST(test_host_is_undisturbed) {
     assert_int_equal(zoo_wexists(h.handle, "/", on_host_watch, &root_fired, &stat), ZOK);
     for (int i = 0; i < REQUESTS; i++) assert_int_equal(zoo_aexists(h.handle, "/busy", 0, on_host_answer, &h), ZOK);
     divvy_partitioner *q = join_pool(second, "/busy", 4, DIVVY_FAIL);
-    assert_true(DV_WAIT(pool_step(p) == DIVVY_ACQUIRED && pool_step(q) == DIVVY_ACQUIRED &&
-                            owned_by(p) + owned_by(q) == 4 && owned_by(q) > 0,
-                        PATIENCE_MS));
+    assert_true(DV_WAIT(share(p, q, 4), PATIENCE_MS));
     assert_true(DV_WAIT(atomic_load(&h.answers) == REQUESTS, PATIENCE_MS));
     assert_true(DV_WAIT(atomic_load(&party_fired) == 1, PATIENCE_MS));
     assert_int_equal(atomic_load(&root_fired), 0);

@@ -101,6 +101,13 @@ static inline divvy_partition_state pool_step(divvy_partitioner *p) {
     return now;
 }
 
+/* Steps both, as either may wait for what the other is to release. Returns whether they share so many items. */
+static inline bool share(divvy_partitioner *p, divvy_partitioner *q, size_t count) {
+    divvy_partition_state one = pool_step(p), other = pool_step(q);
+    if (one != DIVVY_ACQUIRED || other != DIVVY_ACQUIRED) return false;
+    return owned_by(p) > 0 && owned_by(q) > 0 && owned_by(p) + owned_by(q) == count;
+}
+
 static inline void acquire(divvy_partitioner *p, size_t count) {
     assert_true(DV_WAIT(pool_step(p) == DIVVY_ACQUIRED && owned_by(p) == count, PATIENCE_MS));
 }
