@@ -5,7 +5,7 @@
 #include "recipe/slots.h"
 #include "znode/sequence.h"
 
-enum { CHILDREN_MAX = 200 };
+enum { CHILDREN_MAX = 32 };
 
 static void check_member(const char *name) {
     char *node = fuzz_copy(name, strlen(name) + 1);
