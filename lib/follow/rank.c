@@ -17,15 +17,20 @@ static bool stands_before(const dv_plan_node *a, const dv_plan_node *b) {
     return order ? order < 0 : strcmp(a->node, b->node) < 0;
 }
 
+/* A plan that is not ours may name another member's node, or one that nobody owns. */
+static bool leaves(const dv_plan_member *m, const dv_plan_node *node) {
+    return !node->is_ghost && strcmp(m->key, m->is_static ? node->identifier : node->node) == 0;
+}
+
 size_t dv_follow_rank_of(const dv_follower *f) {
     const dv_plan_party *party = dv_roster_party(f->roster);
     const dv_plan_node *own = &party->nodes[f->party.own];
     size_t rank = 0;
     for (size_t n = 0; n < party->count; n++) rank += !party->nodes[n].is_ghost && stands_before(&party->nodes[n], own);
     for (size_t m = 0; f->memory.plan && m < f->memory.plan->member_count; m++) {
-        const char *leaving = f->memory.plan->members[m].leaving;
-        size_t at = leaving[0] ? dv_roster_find(f->roster, leaving) : SIZE_MAX;
-        if (at != SIZE_MAX && stands_before(&party->nodes[at], own)) rank--;
+        const dv_plan_member *member = &f->memory.plan->members[m];
+        size_t at = member->leaving[0] ? dv_roster_find(f->roster, member->leaving) : SIZE_MAX;
+        if (at != SIZE_MAX && leaves(member, &party->nodes[at]) && stands_before(&party->nodes[at], own)) rank--;
     }
     return rank;
 }

@@ -1,5 +1,6 @@
 /* Tests of when a follower writes, and of what it waits for. Its host is the test. SPDX-License-Identifier: Apache-2.0
  */
+#include "follow/follower.h"
 #include "follow_fixture.h"
 
 static int32_t version(void) {
@@ -169,6 +170,28 @@ TEST(test_round_scarce) {
         end(&h);
         close_pool();
     }
+}
+
+/* D37: where a plan that is not ours has three members leave by the node of one, only that one is left out. */
+TEST(test_rank_in_hostile_plan) {
+    member_host h;
+    dv_plan_text text;
+    open_slow_pool(9, 3, 1);
+    dv_plan *plan = users[0].memory.plan;
+    for (size_t m = 0; m < plan->member_count; m++) {
+        free(plan->members[m].leaving);
+        plan->members[m].leaving = strdup(member(0));
+    }
+    print_whole(&text, plan);
+    put_data(ROOT, text.bytes, text.count);
+    begin(&h, &users[1], member(1), "m1", false);
+    assert_true(give_party(&h, true));
+    STEP_UNTIL(h.generation > 0);
+    assert_string_equal(h.f->memory.plan->members[2].leaving, member(0));
+    WITH_LOCK(assert_int_equal(dv_follow_rank_of(h.f), 0));
+    end(&h);
+    free(text.bytes);
+    close_pool();
 }
 
 /* D37: the end of a round is an event of its own: the second in the row leaves the first one 100 ms, whatever it has
