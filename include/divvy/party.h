@@ -53,6 +53,7 @@ DIVVY_API int divvy_party_join(divvy_party **out, divvy_client *client, const ch
  * @return 0, or
  *   DIVVY_ETIMEDOUT  no answer in time
  *   DIVVY_EACCES     the access list denies creating or reading
+ *   DIVVY_ENOENT     the chroot of an attached client's handle does not exist
  *   DIVVY_ESTATE     the party was left
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
  *   DIVVY_EINTERRUPTED  the client's `interrupted` said so

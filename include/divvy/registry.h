@@ -180,6 +180,7 @@ DIVVY_API void divvy_registry_close_async(divvy_registry *registry, void (*gone)
  *   DIVVY_EACCES     the access list denies creating, writing, or deleting
  *   DIVVY_ETIMEDOUT  no answer in time
  *   DIVVY_EBUSY      others changed or deleted what stands there as often as we wrote it
+ *   DIVVY_ENOTEMPTY  an entry is to be replaced, and somebody has made a node below it
  *   DIVVY_ECANCELED  the service was unregistered meanwhile
  *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH  the client has ended, or the registry was closed meanwhile
  *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
@@ -221,6 +222,7 @@ DIVVY_API int divvy_registry_heartbeat_async(divvy_registry *registry, const cJS
  * @return 0 when it is gone, or
  *   DIVVY_ENOENT     there is no such service (DIVVY_WARN_NO_SERVICE is given, too)
  *   DIVVY_EACCES     the access list denies it
+ *   DIVVY_ENOTEMPTY  somebody has made a node below the entry
  *   DIVVY_ETIMEDOUT  no answer in time
  *   DIVVY_EINVAL     a NULL pointer, an empty role or id, timeout_ms below -1
  *   DIVVY_E2BIG      the role or the id is longer than 4096 bytes
@@ -304,7 +306,8 @@ DIVVY_API int divvy_registry_healthy_services(divvy_registry *registry, const ch
  * Thread: any, but not inside a callback; drives the loop itself in manual mode.
  * @param candidate  NULL: only look. Needs ttl only; role, name and id are set
  * @param entry      [out]; may be NULL
- * @return as divvy_registry_heartbeat()
+ * @return as divvy_registry_heartbeat(), or
+ *   DIVVY_ENOENT  the chroot of an attached client's handle does not exist
  */
 DIVVY_API int divvy_registry_unique_service(divvy_registry *registry, const char *role, const cJSON *candidate,
                                             cJSON **entry, int64_t timeout_ms);
@@ -323,7 +326,8 @@ DIVVY_API int divvy_registry_is_ours(const divvy_registry *registry, const cJSON
  * Thread: any, but not inside a callback; drives the loop itself in manual mode.
  * @param ttls   0 or more; doublethink's default is 2
  * @param purged [out] how many were deleted by this call; also when it ends with an error. May be NULL
- * @return 0, or DIVVY_EINVAL (ttls is negative or no number) and as divvy_registry_healthy_service()
+ * @return 0, or DIVVY_EINVAL (ttls is negative or no number), DIVVY_ENOTEMPTY (somebody has made a node below an entry;
+ *   the others are purged) and as divvy_registry_healthy_service()
  */
 DIVVY_API int divvy_registry_purge_stale_services(divvy_registry *registry, double ttls, size_t *purged,
                                                   int64_t timeout_ms);

@@ -262,11 +262,13 @@ DIVVY_API int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t
  *   DIVVY_ETIMEDOUT  no answer in time; the change may still come about
  *   DIVVY_EPROTO     the data of the pool are not empty, and no number
  *   DIVVY_EACCES     the access list denies it
+ *   DIVVY_ENOENT     the chroot of an attached client's handle does not exist
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
  *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
- *   DIVVY_EINVAL     semaphore is NULL, limit is 0 or above INT32_MAX, or timeout_ms below -1
+ *   DIVVY_EINVAL     semaphore is NULL, limit is 0 or above INT32_MAX, or timeout_ms below -1; or the path lies below
+ *                    an ephemeral node
  *   DIVVY_ENOMEM     an allocation failed
  */
 DIVVY_API int divvy_semaphore_resize(divvy_semaphore *semaphore, uint32_t limit, int64_t timeout_ms);

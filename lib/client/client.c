@@ -91,6 +91,8 @@ static int complete_config(divvy_client_config *to, const divvy_client_config *f
     if (to->ephemeral_path_bytes == 0 || to->ephemeral_path_bytes > EPHEMERAL_BYTES_MAX)
         to->ephemeral_path_bytes = EPHEMERAL_BYTES_MAX;
     if (to->watch_path_bytes == 0 || to->watch_path_bytes > WATCH_BYTES_MAX) to->watch_path_bytes = WATCH_BYTES_MAX;
+    if (to->tokens_checked < 0 || to->tokens_checked > 1)
+        return dv_fail(NULL, DIVVY_EINVAL, "open: tokens_checked is %d; it may be 0 or 1", to->tokens_checked);
     if (looks) to->tokens_checked = 1; /* It owns nothing. */
     if (!to->tokens_checked) to->tokens_checked = tokens_of_environment();
     if (to->tokens_checked < 0)

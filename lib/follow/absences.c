@@ -48,11 +48,17 @@ static void on_timer(dv_timer *timer, int64_t now) {
 
 void dv_follow_note_absences(dv_follower *f, int64_t now) {
     const dv_plan *plan = f->memory.plan;
-    dv_absence *list = plan ? calloc(plan->member_count + 1, sizeof *list) : NULL;
-    if (!list) return; /* Others have the time, too. */
+    if (!plan) return;
+    dv_absence *list = calloc(plan->member_count + 1, sizeof *list);
+    if (!list) {
+        dv_client_again(f->config.client);
+        return;
+    }
     size_t count = 0;
     for (size_t m = 0; m < plan->member_count; m++) {
-        if (plan->members[m].absent && take(&list[count], &f->absences, &plan->members[m], now)) count++;
+        if (!plan->members[m].absent) continue;
+        if (take(&list[count], &f->absences, &plan->members[m], now)) count++;
+        else dv_client_again(f->config.client);
     }
     free_list(&f->absences);
     f->absences.list = list;

@@ -166,6 +166,7 @@ bool dv_follow_settled(dv_follower *f, const dv_follow_party *party, int64_t now
 void dv_follow_connected(dv_follower *f, int64_t now) {
     if (!f || f->is_stopped) return;
     dv_follow_forget_failures(f);
+    dv_follow_note_absences(f, now);
     look(f, DV_LOOK_FENCE, now);
     if (f->next_owners.are_unread) look(f, DV_LOOK_TARGET, now);
     look(f, DV_LOOK_ROUND | DV_LOOK_WRITES, now);

@@ -17,39 +17,48 @@ static bool stands_before(const dv_plan_node *a, const dv_plan_node *b) {
     return order ? order < 0 : strcmp(a->node, b->node) < 0;
 }
 
-/* A plan that is not ours may name another member's node, or one that nobody owns. */
-static bool leaves(const dv_plan_member *m, const dv_plan_node *node) {
-    return !node->is_ghost && strcmp(m->key, m->is_static ? node->identifier : node->node) == 0;
+static bool leaves(const dv_plan *plan, const dv_plan_node *node) {
+    const dv_plan_member *m = dv_plan_find(plan, false, node->node);
+    if (!m) m = dv_plan_find(plan, true, node->identifier);
+    return m && strcmp(m->leaving, node->node) == 0;
 }
 
+static bool somebody_leaves(const dv_plan *plan) {
+    for (size_t m = 0; plan && m < plan->member_count; m++) {
+        if (plan->members[m].leaving[0]) return true;
+    }
+    return false;
+}
+
+/* An identifier counts once: but for one, its static nodes are fenced, and they may not have been read. */
 size_t dv_follow_rank_of(const dv_follower *f) {
     const dv_plan_party *party = dv_roster_party(f->roster);
-    const dv_plan_node *own = &party->nodes[f->party.own];
+    const char *own = party->nodes[f->party.own].identifier;
+    bool some_leave = somebody_leaves(f->memory.plan);
     size_t rank = 0;
-    for (size_t n = 0; n < party->count; n++) rank += !party->nodes[n].is_ghost && stands_before(&party->nodes[n], own);
-    for (size_t m = 0; f->memory.plan && m < f->memory.plan->member_count; m++) {
-        const dv_plan_member *member = &f->memory.plan->members[m];
-        size_t at = member->leaving[0] ? dv_roster_find(f->roster, member->leaving) : SIZE_MAX;
-        if (at != SIZE_MAX && leaves(member, &party->nodes[at]) && stands_before(&party->nodes[at], own)) rank--;
+    for (size_t n = 0; n < party->count; n++) {
+        const dv_plan_node *node = &party->nodes[n];
+        bool counts = !node->is_ghost && !node->is_repeat && strcmp(node->identifier, own) < 0;
+        rank += counts && !(some_leave && leaves(f->memory.plan, node));
     }
     return rank;
 }
 
 /* One that leaves, or that another has taken the place of, does not write for others. */
 bool dv_follow_has_rank(const dv_follower *f) {
-    if (dv_follow_is_fenced(f)) return false;
-    const dv_plan_party *party = dv_roster_party(f->roster);
-    const dv_plan_member *m = f->memory.plan ? dv_plan_member_of(f->memory.plan, party, f->party.own) : NULL;
-    return !m || strcmp(m->leaving, dv_follow_own_node(f)) != 0;
+    const dv_plan_node *own = &dv_roster_party(f->roster)->nodes[f->party.own];
+    return !dv_follow_is_fenced(f) && !(f->memory.plan && leaves(f->memory.plan, own));
 }
 
 bool dv_follow_is_first(const dv_follower *f) {
     const dv_plan_party *party = dv_roster_party(f->roster);
     if (!dv_follow_has_rank(f)) return false;
     for (size_t n = 0; n < party->count; n++) {
+        const dv_plan_node *node = &party->nodes[n];
+        /* First, as the rest takes long in a large party. */
+        if (!stands_before(node, &party->nodes[f->party.own])) continue;
         const dv_plan_member *m = dv_plan_member_of(f->memory.plan, party, n);
-        bool stays = m && strcmp(m->leaving, party->nodes[n].node) != 0;
-        if (stays && stands_before(&party->nodes[n], &party->nodes[f->party.own])) return false;
+        if (m && strcmp(m->leaving, node->node) != 0) return false;
     }
     return true;
 }

@@ -9,6 +9,7 @@
 /* A child of the settled party, a member that follows plans. Its data never change, so they are read once (D31). */
 typedef struct {
     const char *node, *identifier;
+    bool is_repeat;      /* another node before it, by name, has its identifier */
     uint32_t tag;        /* `s` of P2 */
     bool known;          /* the next four were read; needed where dv_plan_ask() says so */
     bool is_static;      /* what its data say from here on */

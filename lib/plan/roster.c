@@ -102,6 +102,30 @@ dv_plan_party *dv_roster_party(dv_roster *roster) {
     return &roster->party;
 }
 
+static int by_identifier(const void *left, const void *right) {
+    const dv_plan_node *const *a = left, *const *b = right;
+    int order = strcmp((*a)->identifier, (*b)->identifier);
+    return order != 0 ? order : by_name(*a, *b);
+}
+
+/* Returns NULL when an allocation fails. */
+static dv_plan_node **sort_by_identifier(dv_plan_node *nodes, size_t count) {
+    dv_plan_node **sorted = (dv_plan_node **)calloc(count + 1, sizeof *sorted);
+    if (sorted == NULL) return NULL;
+    for (size_t n = 0; n < count; n++) sorted[n] = &nodes[n];
+    qsort((void *)sorted, count, sizeof *sorted, by_identifier);
+    return sorted;
+}
+
+static bool mark_repeats(dv_plan_node *nodes, size_t count) {
+    dv_plan_node **sorted = sort_by_identifier(nodes, count);
+    if (sorted == NULL) return false;
+    for (size_t n = 1; n < count; n++)
+        sorted[n]->is_repeat = strcmp(sorted[n - 1]->identifier, sorted[n]->identifier) == 0;
+    free((void *)sorted);
+    return true;
+}
+
 /* Makes the nodes of those names, in order, each once, whatever servers send. None is known yet. NULL: an allocation
  * failed. */
 static dv_plan_node *make_nodes(const char *const *names, size_t count, size_t *made) {
@@ -132,11 +156,16 @@ int dv_roster_settle(dv_roster *roster, const char *const *names, size_t count, 
     size_t made;
     dv_plan_node *nodes = make_nodes(names, count, &made);
     if (nodes == NULL) return DIVVY_ENOMEM;
+    if (!mark_repeats(nodes, made)) {
+        free_nodes(nodes, made);
+        return DIVVY_ENOMEM;
+    }
     for (size_t n = 0; n < made; n++) { /* A node that was there before is what it was. */
         size_t old = dv_roster_find(roster, nodes[n].node);
         if (old == SIZE_MAX) continue;
         dv_plan_node fresh = nodes[n];
         nodes[n] = roster->nodes[old];
+        nodes[n].is_repeat = fresh.is_repeat;
         roster->nodes[old] = fresh;
     }
     free_nodes(roster->nodes, roster->party.count);
@@ -150,11 +179,6 @@ int dv_roster_settle(dv_roster *roster, const char *const *names, size_t count, 
 }
 
 /* ---- what a plan tells ---- */
-
-static int by_identifier(const void *left, const void *right) {
-    const dv_plan_node *const *a = left, *const *b = right;
-    return strcmp((*a)->identifier, (*b)->identifier);
-}
 
 static int by_key(const void *left, const void *right) {
     const dv_plan_member *const *a = left, *const *b = right;
@@ -183,28 +207,17 @@ static void learn_from_member(dv_plan_node *node, const dv_plan_member *member) 
 static void match(dv_plan_node **nodes, size_t node_count, const dv_plan_member **members, size_t member_count) {
     size_t m = 0;
     for (size_t n = 0; n < node_count; n++) {
-        bool doubled = (n > 0 && by_identifier(&nodes[n - 1], &nodes[n]) == 0) ||
-                       (n + 1 < node_count && by_identifier(&nodes[n], &nodes[n + 1]) == 0);
+        bool doubled = nodes[n]->is_repeat || (n + 1 < node_count && nodes[n + 1]->is_repeat);
         int order = -1;
         while (m < member_count && (order = strcmp(members[m]->key, nodes[n]->identifier)) < 0) m++;
         if (m < member_count && order == 0 && !doubled && !nodes[n]->known) learn_from_member(nodes[n], members[m]);
     }
 }
 
-/* Returns NULL when an allocation fails. */
-static dv_plan_node **sort_by_identifier(const dv_roster *roster) {
-    size_t count = roster->party.count;
-    dv_plan_node **nodes = (dv_plan_node **)calloc(count + 1, sizeof *nodes);
-    if (nodes == NULL) return NULL;
-    for (size_t n = 0; n < count; n++) nodes[n] = &roster->nodes[n];
-    qsort((void *)nodes, count, sizeof *nodes, by_identifier);
-    return nodes;
-}
-
 void dv_roster_learn(dv_roster *roster, const dv_plan *plan) {
     if (roster->learned_pzxid == roster->party.pzxid) return;
     size_t statics = 0;
-    dv_plan_node **nodes = sort_by_identifier(roster);
+    dv_plan_node **nodes = sort_by_identifier(roster->nodes, roster->party.count);
     const dv_plan_member **members = (const dv_plan_member **)calloc(plan->member_count + 1, sizeof *members);
     if (nodes != NULL && members != NULL) {
         for (size_t m = 0; m < plan->member_count; m++) {
@@ -295,13 +308,11 @@ static int inquire(dv_roster *roster, const bool *asks, dv_roster_fn done, void 
  * together, and one round of reads is enough. Returns 0 or DIVVY_ENOMEM. */
 static int ask_ages(const dv_roster *roster, bool *asks) {
     size_t count = roster->party.count;
-    dv_plan_node **nodes = sort_by_identifier(roster);
+    dv_plan_node **nodes = sort_by_identifier(roster->nodes, roster->party.count);
     if (nodes == NULL) return DIVVY_ENOMEM;
     for (size_t from = 0, to; from < count; from = to) {
-        bool any = false;
-        for (to = from; to < count && by_identifier(&nodes[from], &nodes[to]) == 0; to++) {
-            any |= asks[nodes[to] - roster->nodes];
-        }
+        bool any = asks[nodes[from] - roster->nodes];
+        for (to = from + 1; to < count && nodes[to]->is_repeat; to++) any |= asks[nodes[to] - roster->nodes];
         for (size_t n = from; any && n < to; n++) {
             if (nodes[n]->known && nodes[n]->czxid == 0) asks[nodes[n] - roster->nodes] = true;
         }

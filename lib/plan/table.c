@@ -102,22 +102,49 @@ static bool lay_tags(dv_plan_balance *b, const dv_plan_table *t, const dv_plan *
     return true;
 }
 
-/* Returns the index of a member, or how many there are. Givers stand in the order of members, so each is looked for
- * from where the last one was. */
-static size_t find_giver(const dv_plan_table *t, const dv_plan *plan, const char *identifier, size_t begin) {
-    for (size_t n = 0; n < t->member_count; n++) {
-        size_t m = (begin + n) % t->member_count;
-        if (strcmp(dv_plan_identifier(dv_plan_member_at(plan, t->slots[m])), identifier) == 0) return m;
-    }
-    return t->member_count;
+/* The members of a table by identifier, which several may have. */
+typedef struct {
+    const char *identifier;
+    size_t member;
+} named;
+
+static int by_identifier(const void *left, const void *right) {
+    const named *a = left, *b = right;
+    int order = strcmp(a->identifier, b->identifier);
+    return order != 0 ? order : (a->member > b->member) - (a->member < b->member);
 }
 
-/* A10: notes from whom the last step by load took items. */
-static void lay_givers(dv_plan_balance *b, const dv_plan_table *t, const dv_plan *plan) {
-    size_t begin = 0;
-    for (size_t g = 0; plan->loads != NULL && g < plan->loads->giver_count; g++) {
+static named *sort_members(const dv_plan_table *t, const dv_plan *plan) {
+    named *sorted = calloc(t->member_count + 1, sizeof *sorted);
+    if (sorted == NULL) return NULL;
+    for (size_t m = 0; m < t->member_count; m++)
+        sorted[m] = (named){dv_plan_identifier(dv_plan_member_at(plan, t->slots[m])), m};
+    qsort(sorted, t->member_count, sizeof *sorted, by_identifier);
+    return sorted;
+}
+
+/* Returns the first member of the identifier from `begin` on, or `count`. */
+static size_t find_from(const named *sorted, size_t count, const char *identifier, size_t begin) {
+    const named key = {identifier, begin};
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (by_identifier(&sorted[middle], &key) < 0) low = middle + 1;
+        else high = middle;
+    }
+    return low < count && strcmp(sorted[low].identifier, identifier) == 0 ? sorted[low].member : count;
+}
+
+/* A10: notes from whom the last step by load took items. Givers stand in the order of members, so that each of several
+ * of one identifier is found in its turn. Returns false when an allocation fails. */
+static bool lay_givers(dv_plan_balance *b, const dv_plan_table *t, const dv_plan *plan) {
+    size_t giver_count = plan->loads != NULL ? plan->loads->giver_count : 0, begin = 0;
+    named *sorted = giver_count > 0 ? sort_members(t, plan) : NULL;
+    if (giver_count > 0 && sorted == NULL) return false;
+    for (size_t g = 0; g < giver_count; g++) {
         const dv_load_giver *giver = &plan->loads->givers[g];
-        size_t from = find_giver(t, plan, giver->from, begin), n = 0;
+        size_t from = find_from(sorted, t->member_count, giver->from, begin), n = 0;
+        if (from == t->member_count) from = find_from(sorted, t->member_count, giver->from, 0);
         if (from == t->member_count) continue;
         begin = from + 1;
         for (size_t i = 0; i < giver->count; i++) {
@@ -125,6 +152,8 @@ static void lay_givers(dv_plan_balance *b, const dv_plan_table *t, const dv_plan
             if (n < t->item_count && t->places[n] == giver->items[i]) b->items[n].came_from = (uint32_t)from + 1;
         }
     }
+    free(sorted);
+    return true;
 }
 
 bool dv_plan_balance_lay(dv_plan_balance *b, const dv_plan_table *t, const dv_plan *plan, const uint8_t *holds) {
@@ -144,8 +173,7 @@ bool dv_plan_balance_lay(dv_plan_balance *b, const dv_plan_table *t, const dv_pl
             .is_fixed = holds != NULL && holds[place] == DV_ITEM_PINNED,
         };
     }
-    lay_givers(b, t, plan);
-    return lay_tags(b, t, plan);
+    return lay_givers(b, t, plan) && lay_tags(b, t, plan);
 }
 
 /* ---- shares ---- */

@@ -446,7 +446,8 @@ int dv_acquisition_release(dv_acquisition *a) {
 }
 
 static bool is_gone(void *context) {
-    return ((const dv_acquisition *)context)->tickets == NULL;
+    const dv_acquisition *a = context;
+    return !a->tickets && !a->acquire;
 }
 
 int dv_acquisition_wait_gone(dv_acquisition *a, int64_t timeout_ms) {

@@ -278,6 +278,11 @@ void divvy_election_destroy(divvy_election *e) {
     if (e) dv_object_end(&e->object, end, NULL);
 }
 
+static void tell_nobody(void *user) {
+    (void)user;
+}
+
+/* A callback of the lock's that has begun does not keep the election, but the farewell behind it does. */
 void divvy_election_destroy_async(divvy_election *e, void (*gone)(void *user), void *user) {
-    if (e) dv_object_end(&e->object, end, &(dv_farewell){gone, user});
+    if (e) dv_object_end(&e->object, end, &(dv_farewell){gone ? gone : tell_nobody, user});
 }

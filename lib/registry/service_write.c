@@ -75,8 +75,9 @@ static void on_ensured(void *context, int error, int64_t now) {
     bool may_come = !error || error == DIVVY_ENOENT || error == DIVVY_ECONNECTION || error == DIVVY_EQUOTA;
     if (error == DIVVY_EQUOTA) s->tasks->attempts = 0; /* B12: as long as it takes */
     if (!may_come) fail(s, error, now);
-    else if (s->tasks->kind == DV_TASK_CLAIM) look(s, now);
-    else write_entry(s, now);
+    else if (s->tasks->kind != DV_TASK_CLAIM) write_entry(s, now);
+    else if (error == DIVVY_ENOENT && ++s->tasks->attempts > ATTEMPTS_MAX) fail(s, error, now); /* no chroot */
+    else look(s, now);
 }
 
 /* V7: the role's node is made only when it is found missing. Curator's are containers, which go by themselves. */

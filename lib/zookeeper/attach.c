@@ -107,6 +107,7 @@ int divvy_client_attach(divvy_client **out, zhandle_t *handle, const divvy_clien
             "opens its own");
     /* These are the host's business: what they would be is of no effect, and must not be refused either. */
     c.hosts = "127.0.0.1:2181";
+    c.size = sizeof c; /* A later release's is longer. */
     c.session_timeout_ms = timeout_of(handle);
     /* divvy cannot see whether the handle has credentials, so the host has to say which list it wants. */
     if (c.acl == DIVVY_ACL_AUTO) c.acl = DIVVY_ACL_OPEN;

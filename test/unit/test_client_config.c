@@ -106,6 +106,8 @@ TEST_IN(test_credentials, set_up, tear_down) {
 TEST_IN(test_switches, set_up, tear_down) {
     REFUSED(DIVVY_EINVAL, "death_watch is -1", c.death_watch = -1);
     REFUSED(DIVVY_EINVAL, "death_watch is 2", c.death_watch = 2);
+    REFUSED(DIVVY_EINVAL, "tokens_checked is -1", c.tokens_checked = -1);
+    REFUSED(DIVVY_EINVAL, "tokens_checked is 2", c.tokens_checked = 2);
     REFUSED(DIVVY_EINVAL, "DIVVY_CLIENT_CONFIG_INIT", c.size = 0);
     assert_int_equal(divvy_client_open(NULL, NULL), DIVVY_EINVAL);
 }

@@ -1,4 +1,6 @@
 /* Tests of divvy/election.h: what a client that closes still tells and asks. SPDX-License-Identifier: Apache-2.0 */
+#include <malloc.h>
+
 #include "client/client.h"
 #include "election_fixture.h"
 
@@ -65,4 +67,36 @@ TEST(test_leader_found_at_close) {
         CLAIM(divvy_testing_now_ms(ensemble) < until, "the close took long, %lld ms behind", (long long)ms);
         close_all();
     }
+}
+
+static member *to_end; /* as soon as a callback of its client's begins */
+
+int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex) {
+    bool begins = to_end && mutex == &to_end->client->lock && to_end->client->in_callback;
+    int error = __real_pthread_mutex_unlock(mutex);
+    if (begins) {
+        divvy_election *election = to_end->election;
+        to_end->election = NULL;
+        to_end = NULL;
+        divvy_election_destroy_async(election, NULL, NULL);
+    }
+    return error;
+}
+
+/* A finalizer that ends an election while a callback begins does not take the memory from under that. */
+TEST(test_ended_as_a_loss_begins) {
+    mallopt(M_PERTURB, 0x5a); /* What is freed is no pointer after that. */
+    open_clients(1);
+    member *a = join(0, &(config_of){.data = "a"});
+    run(1000);
+    assert_int_equal(a->elected, 1);
+    killed = true;
+    to_end = a;
+    assert_int_equal(divvy_testing_expire(ensemble, a->client), 0);
+    run(2 * SESSION_MS);
+    assert_null(to_end);
+    mallopt(M_PERTURB, 0);
+    close_all();
 }

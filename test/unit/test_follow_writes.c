@@ -130,6 +130,34 @@ TEST(test_round_to_static_members) {
     close_pool();
 }
 
+/* D37, D42: static members that have lost their place to another of their identifier do not watch rounds. However many
+ * they are, those behind them do. */
+TEST(test_round_of_fenced_members) {
+    enum { NAMESAKES = 4 };
+    member_host hosts[2];
+    char last[64];
+    open_slow_pool(12, 2, 2);
+    for (unsigned n = 0; n < NAMESAKES; n++) {
+        snprintf(last, sizeof last, "0000000000%u0000000000%u1,a=2,s=%08x-a", n + 3, n + 3, users[0].set->crc);
+        join(last, STATIC_DATA);
+    }
+    settle(&users[0]);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    assert_int_equal(users[0].memory.plan->moved_count, 2);
+    begin(&hosts[0], &users[0], last, "a", true);
+    begin(&hosts[1], &users[1], member(0), "m0", false);
+    for (size_t i = 0; i < 2; i++) assert_true(give_party(&hosts[i], true));
+    STEP_UNTIL(hosts[0].generation == 2 && hosts[1].generation == 2);
+    for (size_t i = 0; i < 2; i++) {
+        member_host h = hosts[i];
+        WITH_LOCK(assert_int_equal(dv_follow_rank_of(h.f), i));
+    }
+    divvy_testing_run(ensemble, 59000);
+    STEP_UNTIL(hosts[0].generation == 3);
+    for (size_t i = 0; i < 2; i++) end(&hosts[i]);
+    close_pool();
+}
+
 static member_host *hears;
 
 static void hear_again(dv_listener *listener, dv_session_event event, int64_t now) {
@@ -166,6 +194,43 @@ TEST(test_round_scarce) {
         divvy_strings_free(names);
         divvy_testing_run(ensemble, 60000);
         if (h.failures == 0) STEP_UNTIL(h.generation == 3);
+        WITH_LOCK(dv_unlisten(h.client, &listener));
+        end(&h);
+        close_pool();
+    }
+}
+
+/* D13: an absence ends in time also where memory was short as it was noted. */
+TEST(test_absence_scarce) {
+    bool failed = true;
+    for (long failures = 0; failed; failures++) {
+        member_host h;
+        dv_listener listener = {.hear = hear_again};
+        char away[64];
+        open_slow_pool(9, 1, 0);
+        snprintf(away, sizeof away, "00000000003000000000031,a=2,s=%08x-a", users[0].set->crc);
+        join(away, STATIC_DATA);
+        settle(&users[0]);
+        assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+        part(away);
+        settle(&users[0]);
+        assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+        follow(&h, member(0), "m0");
+        hears = &h;
+        dv_client_lock(h.client);
+        dv_listen(h.client, &listener);
+        int64_t now = dv_client_now(h.client);
+        dv_follow_stop_absences(h.f);
+        dv_follow_free_absences(h.f);
+        h.f->absences = (dv_follow_absences){0};
+        scarce_after = failures;
+        dv_follow_note_absences(h.f, now);
+        failed = scarce_after < 0;
+        scarce_after = -1;
+        dv_client_unlock(h.client);
+        divvy_testing_run(ensemble, 29000);
+        assert_int_equal(h.generation, 3);
+        STEP_UNTIL(h.generation == 4);
         WITH_LOCK(dv_unlisten(h.client, &listener));
         end(&h);
         close_pool();

@@ -209,6 +209,19 @@ TEST_IN(test_waiting_calls, set_up, tear_down) {
     assert_int_equal(divvy_lock_try_acquire(a), 0);
 }
 
+/* An acquire that has no node yet, as its client is not connected, is waited for, too. */
+TEST_IN(test_wait_gone_unconnected, set_up, tear_down) {
+    divvy_testing_link_client(ensemble, clients[0], DIVVY_TESTING_LINK_DOWN);
+    make(DIVVY_EXCLUSIVE, clients[0], "a");
+    holder *h = &holders[0];
+    assert_true(ask(h, -1));
+    assert_int_equal(divvy_lock_wait_gone(h->lock, 100), DIVVY_ETIMEDOUT);
+    h->cancelled = true;
+    assert_int_equal(divvy_lock_cancel(h->lock, 0), 0);
+    assert_int_equal(divvy_lock_wait_gone(h->lock, 100), 0);
+    divvy_testing_link_client(ensemble, clients[0], DIVVY_TESTING_LINK_UP);
+}
+
 /* Contenders are listed by their identifiers, in the order of the queue, readers and writers; none where there is no
  * directory. */
 TEST_IN(test_contenders, set_up, tear_down) {

@@ -195,6 +195,19 @@ TEST(test_leave_too_late) {
     leave(&m);
 }
 
+/* A list that its session did not outlive waits for the next one. */
+TEST(test_list_of_a_lost_session) {
+    member m;
+    divvy_strings *members;
+    enter(&m, "/party/listed", "me", DIVVY_PARTY);
+    assert_string_equal(listed(m.party), "me ");
+    divvy_testing_link_client(ensemble, m.client, DIVVY_TESTING_LINK_DOWN);
+    ASSERT_FAILS(divvy_party_members(m.party, &members, PATIENCE_MS), DIVVY_ETIMEDOUT, m.client, "/party/listed");
+    divvy_testing_link_client(ensemble, m.client, DIVVY_TESTING_LINK_UP);
+    assert_string_equal(listed(m.party), "me ");
+    leave(&m);
+}
+
 /* A node that went with its session was not deleted: the servers see to that when the session's time has passed. */
 TEST(test_leave_of_a_lost_session) {
     member m;

@@ -142,7 +142,7 @@ TEST(test_scarce_settle) {
         scarce_after = -1;
     }
     assert_int_equal(error, 0);
-    assert_int_equal(failures, 6); /* the table and four names, and once nothing */
+    assert_int_equal(failures, 7); /* two tables and four names, and once nothing */
     assert_int_equal(dv_roster_party(roster)->count, 3);
     assert_true(node_at(0)->known);
 }

@@ -29,6 +29,18 @@ TEST(test_unique_claim) {
     cJSON_Delete(mine);
 }
 
+/* A path that cannot be made, as below a chroot that is not there, ends a claim: the task does not go on for ever. */
+TEST(test_unique_without_chroot) {
+    enum { NONODE = -101, MANY = 1000000 };
+    divvy_registry *a = open_registry(&w, 0, NULL);
+    assert_int_equal(divvy_testing_answer(w.ensemble, w.clients[0], NONODE, 0, 0, MANY), 0);
+    cJSON *candidate = CANDIDATE("a"), *found;
+    assert_int_equal(divvy_registry_unique_service(a, "leader", candidate, &found, -1), DIVVY_ENOENT);
+    assert_int_equal(divvy_testing_answer(w.ensemble, w.clients[0], NONODE, 0, 0, 0), 0);
+    cJSON_Delete(candidate);
+    cJSON_Delete(unique(a, "leader", CANDIDATE("a")));
+}
+
 /* "If it is, updates 'last_heartbeat'", "don't touch first_heartbeat"; and volatile fields do no harm: nothing
  * flaps. */
 TEST(test_unique_keep) {
