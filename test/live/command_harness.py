@@ -79,6 +79,14 @@ def tls_environment():
             if tls and (name.startswith("DIVVY_TLS_") or name == "LD_LIBRARY_PATH")}
 
 
+def as_commands_come(server):
+    """What kazoo needs to come to a server as commands do: over TLS, if the tests' environment has it."""
+    folder = os.environ.get("DIVVY_TEST_TLS")
+    files = {"ca": "ca.pem", "certfile": "client.pem", "keyfile": "client.key"}
+    return {"hosts": server.connect, "use_ssl": True, **{key: os.path.join(folder, files[key]) for key in files}} \
+        if folder else {}
+
+
 def another_certificate():
     """Within it, over TLS, a command has a certificate of another identity."""
     folder = os.environ.get("DIVVY_TEST_TLS")

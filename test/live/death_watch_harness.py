@@ -161,7 +161,7 @@ class Thing:
         if library:
             path = "/attack-" + self.name if self.kind == "pool" else "/divvy/locks/" + self.name
             items = self.items if self.kind == "pool" else ()
-            return [worker, self.kind, self.setting.plain, path, session[:-2], self.folder, *items]
+            return [worker, self.kind, hosts, path, session[:-2], self.folder, *items]
         verb = "partition" if self.kind == "pool" else self.kind
         words = [self.setting.divvy, verb, "--connect", hosts, "--session-timeout", session]
         if self.kind == "pool":

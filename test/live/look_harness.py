@@ -184,8 +184,8 @@ class Case(unittest.TestCase):
         os.chmod(path, 0o600)  # as files of credentials must be
         return path
 
-    def client(self, server=None):
-        client = KazooClient((server or Setting.server).plain)
+    def client(self, server=None, **options):
+        client = KazooClient(**{"hosts": (server or Setting.server).plain, **options})
         client.start()
         self.addCleanup(client.close)
         self.addCleanup(client.stop)

@@ -23,7 +23,8 @@ from unittest import mock
 
 from kazoo.security import READ_ACL_UNSAFE, make_digest_acl
 
-from command_harness import DEADLINE_S, NOWHERE, Server, Setting, fire, main, no_credentials, wait_for
+from command_harness import (DEADLINE_S, NOWHERE, Server, Setting, as_commands_come, fire, main, no_credentials,
+                             wait_for)
 from fault_harness import ITEM_COUNT, ITEMS, TLS, Ensemble, FaultyPool
 from look_harness import run, tree
 
@@ -381,7 +382,7 @@ class Faults(FaultyPool):
         server.do("kill", "1")
         server.do("restart", "1")
         for _ in range(2):  # Sessions: each is sure of its place, also if a look of "restart" had one until just now.
-            self.client(server)
+            self.client(server, **as_commands_come(server))
         self.assert_named("a server that has no room for more connections", words, full, code=3)
 
     # Nobody is in the pool: that is said, and nothing is said to be well with its items.

@@ -54,7 +54,8 @@ class Log(unittest.TestCase):
     def test_journal(self):
         with tempfile.TemporaryFile() as stream:
             status = os.fstat(stream.fileno())
-            environment = {**os.environ, "JOURNAL_STREAM": "%d:%d" % (status.st_dev, status.st_ino)}
+            environment = {name: value for name, value in os.environ.items() if not name.startswith("DIVVY_TLS_")}
+            environment["JOURNAL_STREAM"] = "%d:%d" % (status.st_dev, status.st_ino)
             words = [Setting.divvy, "partition", "--connect", NOWHERE, "--path", "/p", "--item", "a ", "--acl",
                      "creator"]
             subprocess.run(words, stdin=subprocess.DEVNULL, stderr=stream, env=environment, check=False,

@@ -50,6 +50,18 @@ TEST(test_begins_again) {
     assert_true(dv_pause_count(&pause_) > 0);
 }
 
+/* What the native client says of a connection that was closed counts, in a TLS handshake too; what it says of one that
+ * was refused or is silent does not. */
+TEST(test_what_is_a_close) {
+    assert_true(dv_pause_is_close("Socket 127.0.0.1:1 zk retcode=-4, errno=104(Connection reset by peer): failed while "
+                                  "receiving a server response"));
+    assert_true(dv_pause_is_close("Socket 127.0.0.1:1 zk retcode=-15, errno=32(Broken pipe): error in ssl connect"));
+    assert_false(dv_pause_is_close("Socket 127.0.0.1:1 zk retcode=-4, errno=111(Connection refused): server refused to "
+                                   "accept the client"));
+    assert_false(dv_pause_is_close("Socket 127.0.0.1:1 zk retcode=-7, errno=110(Connection timed out): connection to "
+                                   "127.0.0.1:1 timed out (exceeded timeout by 3ms)"));
+}
+
 static void *wait_long(void *waiting) {
     atomic_store((atomic_bool *)waiting, true);
     dv_pause_wait(&pause_, 1000 * PATIENCE_MS);

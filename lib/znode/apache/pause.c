@@ -46,7 +46,8 @@ void dv_pause_answered(dv_pause *pause) {
 
 bool dv_pause_is_close(const char *line) {
     static const char *const closes[] = {": failed while receiving a server response",
-                                         ": failed to send a handshake packet", ": failed while flushing send queue"};
+                                         ": failed to send a handshake packet", ": failed while flushing send queue",
+                                         ": error in ssl connect"};
     for (size_t i = 0; i < sizeof closes / sizeof closes[0]; i++) {
         if (strstr(line, closes[i])) return true;
     }
