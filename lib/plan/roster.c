@@ -308,7 +308,7 @@ static int inquire(dv_roster *roster, const bool *asks, dv_roster_fn done, void 
  * together, and one round of reads is enough. Returns 0 or DIVVY_ENOMEM. */
 static int ask_ages(const dv_roster *roster, bool *asks) {
     size_t count = roster->party.count;
-    dv_plan_node **nodes = sort_by_identifier(roster->nodes, roster->party.count);
+    dv_plan_node **nodes = sort_by_identifier(roster->nodes, count);
     if (nodes == NULL) return DIVVY_ENOMEM;
     for (size_t from = 0, to; from < count; from = to) {
         bool any = asks[nodes[from] - roster->nodes];

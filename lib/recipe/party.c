@@ -220,7 +220,7 @@ static int list_members(divvy_party *party, divvy_strings **out, int64_t timeout
             error = party->failure ? party->failure : end ? end : DIVVY_ESTATE;
         }
         if (!error) error = dv_listing_read_texts(client, party->directory, listing_of(party->kind), out, deadline);
-        if (error == DIVVY_ELOST && !dv_client_end_error(client)) error = DIVVY_ECONNECTION; /* another session comes */
+        error = dv_request_outlived(client, error);
     } while (error == DIVVY_ECONNECTION && dv_deadline_left_ms(client, deadline) != 0);
     return error == DIVVY_ECONNECTION ? DIVVY_ETIMEDOUT : error;
 }

@@ -91,6 +91,10 @@ static bool can_send(void *context) {
     return dv_client_connected(client) || dv_client_end_error(client);
 }
 
+int dv_request_outlived(const divvy_client *client, int error) {
+    return error == DIVVY_ELOST && !dv_client_end_error(client) ? DIVVY_ECONNECTION : error;
+}
+
 int dv_request_until_answered(divvy_client *client, dv_deadline deadline,
                               int (*send)(void *context, dv_deadline deadline), void *context) {
     int error;
@@ -99,8 +103,7 @@ int dv_request_until_answered(divvy_client *client, dv_deadline deadline,
         error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), can_send, client);
         if (!error) error = dv_client_end_error(client);
         if (!error) error = send(context, deadline);
-        if (error == DIVVY_ELOST && !dv_client_end_error(client))
-            error = DIVVY_ECONNECTION; /* There will be another. */
+        error = dv_request_outlived(client, error);
         again = error == DIVVY_ECONNECTION || error == DIVVY_EQUOTA;
     } while (again && dv_deadline_left_ms(client, deadline) != 0);
     return again ? DIVVY_ETIMEDOUT : error;

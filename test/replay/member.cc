@@ -223,7 +223,7 @@ bool alter(Record *r) {
 }
 
 const std::vector<replay::Excuse> DROPPED = {
-    {"state", 99, "it was the last record of its member"},
+    {"state", 99, "the same state again, and the member ends before its number matters"},
 };
 const std::vector<replay::Excuse> ALTERED = {
     {"releases", 0, "what is refused is refused by another number, too"},
