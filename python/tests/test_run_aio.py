@@ -178,6 +178,41 @@ def test_lost_session(server, path):
     run(main())
 
 
+# So is what was told to stop before, when its items were to move or the run was to end; once, so that it can clean up.
+@pytest.mark.parametrize("how", ["revoked", "ends"])
+def test_lost_session_while_stopping(server, path, how):
+    async def main():
+        canceled, stopped, cleaned = [], [], []
+
+        async def work(job):
+            await job.stop.wait()
+            stopped.append(job.item)
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                canceled.append(job.item)
+                await asyncio.sleep(0.05)
+                cleaned.append(job.item)
+                raise
+        async with contextlib.AsyncExitStack() as stack:
+            first = await stack.enter_async_context(
+                member(path, work, ["a"], session_timeout=1, grace=3600, hand_over=False))
+            await until(lambda: first.partitioner.state == divvy.PartitionState.ACQUIRED)
+            if how == "revoked":
+                first.partitioner.set_weight(0)
+                await stack.enter_async_context(member(path, work, ["a"]))
+            else:
+                first.stop.set()
+            await until(lambda: stopped == ["a"])
+            await asyncio.to_thread(server.control, "pause")
+            try:
+                await until(lambda: cleaned == ["a"])
+            finally:
+                await asyncio.to_thread(server.control, "resume")
+            assert canceled == ["a"]
+    run(main())
+
+
 # A coroutine prepares for an item while its owner works on; what it gives is the job's.
 def test_prepare(server, path):
     async def main():

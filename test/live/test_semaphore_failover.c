@@ -3,6 +3,8 @@
  * Shows locks and slots over the death of a real leader, with threads that wait. */
 #include "test_client_witness.h"
 
+#include <inttypes.h>
+
 #include "lib/server.h"
 #include "lib/zk.h"
 
@@ -161,9 +163,32 @@ static void clear_scene(scene *s) {
     dv_test_zk_close(s->truth);
 }
 
-/* Waits until it was told that it holds. */
-static void granted(heard *h) {
-    assert_true(DV_WAIT(atomic_load(&h->done) == 1, PATIENCE_MS));
+/* How everyone stands, for who reads the log of a failure. */
+static void print_scene(const scene *s) {
+    for (int i = 0; i < 4; i++) {
+        const heard *semaphore = &s->of_semaphores[i];
+        divvy_stats stats;
+        assert_int_equal(divvy_client_stats(s->clients[i], &stats, sizeof stats), 0);
+        print_message("client %d: state %d, %" PRIu64 " connects\n", i, divvy_client_state(s->clients[i]),
+                      stats.connects);
+        if (i < 3) {
+            const heard *lock = &s->of_locks[i];
+            print_message("lock %d: done %d, result %d, lost %d, token %" PRId64 "\n", i, atomic_load(&lock->done),
+                          atomic_load(&lock->result), atomic_load(&lock->lost), divvy_lock_token(s->locks[i]));
+        }
+        print_message("semaphore %d: done %d, result %d, lost %d, slot %d\n", i, atomic_load(&semaphore->done),
+                      atomic_load(&semaphore->result), atomic_load(&semaphore->lost),
+                      divvy_semaphore_slot(s->semaphores[i]));
+    }
+    print_message("leader: %d\n", dv_test_server_leader(server));
+}
+
+/* Waits until `who` of the scene was told that it holds. */
+static void granted(const scene *s, const char *who, const heard *h) {
+    if (!DV_WAIT(atomic_load(&h->done) == 1, PATIENCE_MS)) {
+        print_scene(s);
+        fail_msg("%s was not granted", who);
+    }
     assert_int_equal(atomic_load(&h->result), 0);
 }
 
@@ -176,8 +201,8 @@ TEST(test_leader_killed) {
     kill_leader(&s);
     assert_int_equal(divvy_lock_release(s.locks[0]), 0);
     assert_int_equal(divvy_semaphore_release(s.semaphores[1]), 0);
-    granted(&s.of_locks[1]);
-    granted(&s.of_semaphores[2]);
+    granted(&s, "lock 1", &s.of_locks[1]);
+    granted(&s, "semaphore 2", &s.of_semaphores[2]);
     assert_true(divvy_lock_token(s.locks[1]) > s.lock_token);
     assert_int_equal(divvy_semaphore_slot(s.semaphores[2]), 1);
     assert_true(divvy_semaphore_token(s.semaphores[2]) > s.tokens[1]);
@@ -188,8 +213,8 @@ TEST(test_leader_killed) {
     assert_int_equal(divvy_lock_release(s.locks[1]), 0);
     assert_int_equal(divvy_semaphore_release(s.semaphores[0]), 0);
     dv_test_server_kill(server, leader);
-    granted(&s.of_locks[2]);
-    granted(&s.of_semaphores[3]);
+    granted(&s, "lock 2", &s.of_locks[2]);
+    granted(&s, "semaphore 3", &s.of_semaphores[3]);
     assert_int_equal(divvy_semaphore_slot(s.semaphores[3]), 0);
     assert_int_equal(divvy_semaphore_slot(s.semaphores[2]), 1);
     dv_test_server_restart(server, leader);

@@ -141,6 +141,7 @@ class Place:
         self.job: Any = None  # None: no worker is at the item
         self.begun_at = 0.0
         self.stop_at = math.inf  # when it was told to stop
+        self.lost = False  # the item of the job was, as it was told
         self.told_slow_at = math.inf
         self.awaited = False  # it is to be prepared for, and that has begun
         self.preparing = False
@@ -174,7 +175,7 @@ class BaseRun:
         self._asked = 0  # how often it was asked to end
         self._answered = 0
         self._seen: Optional[Tuple[int, int]] = None
-        self._mine: Dict[str, Item] = {}
+        self._mine: Dict[str, Item] = {}  # as the partitioner last had it before a failure
         self._awaited: FrozenSet[str] = frozenset()  # the items to prepare for
         self._due = math.inf  # when the next start is
         self._leaves = False  # the partitioner was told to hand over, so that it ends is no failure
@@ -200,7 +201,7 @@ class BaseRun:
         raise NotImplementedError
 
     def _tell_stop(self, job: Any, lost: bool) -> None:
-        """Tells a job to stop. A lost item may be another's already."""
+        """Tells a job to stop. A lost item may be another's already: a job that was told to stop is told that, too."""
         raise NotImplementedError
 
     # ---- what it is told ----
@@ -356,8 +357,6 @@ class BaseRun:
             lost = isinstance(failure, SessionLost)
             hoped = self._leaves and (isinstance(failure, Canceled) or lost and self._p.rejoin)
             self.stop(None if hoped else failure, lost)
-        if self._phase is Phase.STOPPING:
-            self._mine = {}
         elif seen != self._seen:
             self._mine = {entry.item: entry for entry in view.partition}
             self._seen = seen
@@ -370,7 +369,7 @@ class BaseRun:
                 log.warning("worker of %s has not returned %d s after it was told to stop: the item waits for it",
                             place.item, now - place.stop_at)
                 place.told_slow_at += now - place.stop_at
-            if place.job is None or place.stopping:
+            if place.job is None:
                 continue
             entry = self._mine.get(place.item)
             lost = entry is None or entry.token != place.job.token
@@ -378,17 +377,20 @@ class BaseRun:
                 self._stop_job(place, lost)
 
     def _stop_job(self, place: Place, lost: bool) -> None:
-        place.stop_at = time.monotonic()
-        place.told_slow_at = place.stop_at + SLOW_S
+        if place.stopping and (place.lost or not lost):
+            return
+        if not place.stopping:
+            place.stop_at = time.monotonic()
+            place.told_slow_at = place.stop_at + SLOW_S
+        place.lost = lost
         self._tell_stop(place.job, lost)
 
     def stop(self, error: Optional[BaseException] = None, lost: bool = False) -> None:
         """Tells all jobs to stop; their items may be lost already. Nothing is started from now on."""
         self._phase = Phase.STOPPING
         self.error = self.error or error
-        self._mine = {}
         for place in self._places.values():
-            if place.job is not None and not place.stopping:
+            if place.job is not None:
                 self._stop_job(place, lost)
             self._discard(place)
 
@@ -399,7 +401,7 @@ class BaseRun:
 
     def _start_jobs(self) -> None:
         now = time.monotonic()
-        for item, entry in self._mine.items():
+        for item, entry in self._mine.items() if self._phase is not Phase.STOPPING else ():
             place = self._place(item)
             if entry.revoked or place.busy:
                 continue

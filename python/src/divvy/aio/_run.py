@@ -39,6 +39,7 @@ class Run(BaseRun):
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         self._tasks: Dict[Any, asyncio.Task[Any]] = {}  # of jobs
+        self._cancels: Dict[Any, asyncio.TimerHandle] = {}  # of jobs that were told to stop
         self._preparing: Set[asyncio.Task[Any]] = set()
         self._closing: Set[asyncio.Task[Any]] = set()
 
@@ -138,6 +139,8 @@ class Run(BaseRun):
 
     def _worker_ended(self, place: Place, task: asyncio.Task[Any]) -> None:
         del self._tasks[place.job]
+        if place.job in self._cancels:
+            self._cancels.pop(place.job).cancel()
         error = _error_of(task)
         if place.stopping and isinstance(error, asyncio.CancelledError):
             error = None  # that is how it stops
@@ -162,10 +165,13 @@ class Run(BaseRun):
 
     def _tell_stop(self, job: Any, lost: bool) -> None:
         job.stop.set()
-        if lost:
+        due = self._cancels.get(job)
+        if not lost:
+            self._cancels[job] = self._loop.call_later(self._grace, self._tasks[job].cancel)
+        elif due is None or due.when() > self._loop.time():  # a task is canceled once, so that it can clean up
+            if due:
+                due.cancel()
             self._tasks[job].cancel()
-        else:
-            self._loop.call_later(self._grace, self._tasks[job].cancel)
 
 
 async def _call(function: Callable[[Any], Any], argument: Any) -> Any:
