@@ -76,6 +76,31 @@ def test_closed_descriptor():
     run(main())
 
 
+# Where all threads of the executor are busy, the loop serves the session, and closes it. A second close waits, too.
+def test_busy_executor(connect, path):
+    async def main():
+        client, loop = await connect(session_timeout=1), asyncio.get_running_loop()
+        threads, over = concurrent.futures.ThreadPoolExecutor(1), threading.Event()
+        loop.set_default_executor(threads)
+        busy = loop.run_in_executor(None, over.wait)
+        try:
+            task = asyncio.ensure_future(client.lock(path).contenders())
+            await until(lambda: threads._work_queue.qsize() == 1)
+            requests = client.stats()["requests"]
+            await until(lambda: client.stats()["requests"] > requests + 20)  # two heartbeats in a tenth of the timeout
+            closes = [asyncio.ensure_future(client.aclose()) for _ in range(2)]
+            await asyncio.wait(closes, return_when=asyncio.FIRST_COMPLETED)
+            assert client.closed
+            await asyncio.gather(*closes)
+            assert not task.done()
+        finally:
+            over.set()
+        await busy
+        with pytest.raises(divvy.Closed):
+            await task
+    run(main())
+
+
 # Where a call that waits cannot be made, as the executor has ended, the loop serves the session all the same.
 def test_no_executor():
     async def main():
@@ -288,6 +313,35 @@ def test_callback_raises(connect, path):
             election.stand()
             await told.wait()
             assert isinstance(raised[0]["exception"], ZeroDivisionError) and len(raised) == 1 and election.leads
+    run(main())
+
+
+# `async for` ends when what it goes through is closed, or its client.
+@pytest.mark.parametrize("closes", ["it", "client"])
+def test_close_ends_iterations(connect, path, closes):
+    async def take(changes, given):
+        async for change in changes:
+            given.append(change)
+
+    async def main():
+        client, changes, views = await connect(), [], []
+        registry, partitioner = client.registry(path + "r"), client.partitioner(path, ["a"], time_boundary=0.05)
+        tasks = [asyncio.ensure_future(take(registry.changes(), changes)),
+                 asyncio.ensure_future(take(partitioner, views))]
+        await until(lambda: views and views[-1].state == divvy.PartitionState.ACQUIRED)
+        await registry.heartbeat({"role": "web", "load": 1, "ttl": 30})
+        await until(lambda: changes)
+        for closed in (registry, partitioner) if closes == "it" else (client,):
+            closed.close()
+        with pytest.raises(divvy.Closed, match=("Registry" if closes == "it" else "Client") + " is closed"):
+            await tasks[0]
+        if closes == "it":
+            with pytest.raises(divvy.Closed, match="Partitioner is closed"):
+                await tasks[1]
+        else:
+            await tasks[1]
+            assert views[-1].state == divvy.PartitionState.FAILURE
+        await client.aclose()
     run(main())
 
 

@@ -417,6 +417,18 @@ def test_signal_alone(server, path):
     assert not [node for node in server.ephemerals() if node.startswith(path)]
 
 
+# The child of a fork has the handlers that were there before, and no run to ask: a first SIGTERM ends it.
+def test_signal_to_child(server, path):
+    before = "import multiprocessing, time\n" \
+             "fork = multiprocessing.get_context('fork')\n" \
+             "def work_on(ready): ready.set(); time.sleep(3600)"
+    last = "ready = fork.Event(); child = fork.Process(target=work_on, args=(ready,)); child.start(); ready.wait(); " \
+           "child.terminate(); child.join(10); print('child', child.exitcode, flush=True); child.kill()"
+    with process(path, ["a"], before, last) as made:
+        made.send_signal(signal.SIGTERM)
+        assert rest(made) == (["child -15", "end a", "over True"], "")
+
+
 # A second signal ends the hand-over; a third one is as without the run, here death.
 def test_signal_thrice(server, start, path):
     ready, pool = threading.Event(), Pool()

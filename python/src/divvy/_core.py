@@ -134,9 +134,11 @@ class Closer(Destroyer):
         _closers[id(self)] = self
 
     def _close(self, pointer: Any) -> None:
-        lib.divvy_client_close(pointer)
-        _closers.pop(id(self), None)
-        self.done.open()
+        try:
+            lib.divvy_client_close(pointer)
+        finally:  # the handler of a signal may raise
+            _closers.pop(id(self), None)
+            self.done.open()
 
     def _leave(self, pointer: Any, *_: Any) -> None:
         _thread.start_new_thread(self._close, (pointer,))

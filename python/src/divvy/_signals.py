@@ -5,6 +5,7 @@ a third one does what it did before. A handler of the program's own is left alon
 """
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from types import TracebackType
@@ -93,3 +94,12 @@ def _put_back() -> None:
         number, handler = _before.popitem()
         if signal.getsignal(number) is _handle:
             signal.signal(number, handler)
+
+
+def _after_fork() -> None:
+    """No run goes on in the child of a fork, whose end is its parent's to ask for."""
+    _asks.clear()
+    _put_back()
+
+
+os.register_at_fork(after_in_child=_after_fork)

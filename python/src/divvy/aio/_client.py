@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import functools
-from typing import Any, Callable, Coroutine, List, Optional, Set, Tuple, TypeVar
+import threading
+from typing import Any, Callable, Coroutine, Dict, List, Optional, Set, Tuple, TypeVar
 
 from divvy._arguments import encode, milliseconds
 from divvy._cffi import lib
@@ -72,15 +74,10 @@ class Waits(Handle):
         return strings(out[0])
 
     async def _run(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Makes a waiting call in the executor. The loop serves the session again when it has returned."""
+        """Makes a waiting call in the executor, which serves the session in the loop's place while it waits."""
         client, stop = self._client, Stop()
-        client._pause()
-        try:
-            call = client._loop.run_in_executor(None, functools.partial(call_until, stop, function, self, *arguments))
-        except BaseException:  # there is no executor any longer
-            client._resume()
-            raise
-        call.add_done_callback(lambda _: client._resume())
+        made = functools.partial(call_until, stop, function, self, *arguments)
+        call: asyncio.Future[T] = client._loop.run_in_executor(None, client._serve_by, made)
         try:
             return await asyncio.shield(call)
         except asyncio.CancelledError:
@@ -96,6 +93,8 @@ class AsyncClient(BaseClient, Waits, PoolCalls[Coroutine[Any, Any, PoolChange]])
         self._loop = asyncio.get_running_loop()
         self._answers: Set[Answer] = set()
         self._paused = 0
+        self._ending: Optional[asyncio.Future[None]] = None
+        self._streams: Dict[asyncio.Queue[Any], Handle] = {}  # each with the thing whose changes it gives
         self._timer: Optional[asyncio.TimerHandle] = None
         self._fd = -1
 
@@ -127,6 +126,21 @@ class AsyncClient(BaseClient, Waits, PoolCalls[Coroutine[Any, Any, PoolChange]])
         left_ms = self._ask(lib.divvy_client_next_deadline)
         self._timer = self._loop.call_later(left_ms / 1000, self._turn) if left_ms >= 0 else None
 
+    def _serve_by(self, call: Callable[[], T]) -> T:
+        """Makes a call in a thread of the executor. The loop serves the session until there is one: they may all be
+        busy for long."""
+        paused = threading.Event()
+
+        def pause() -> None:
+            self._pause()
+            paused.set()
+        self._loop.call_soon_threadsafe(pause)
+        paused.wait()
+        try:
+            return call()
+        finally:
+            self._dispatch(self._resume)
+
     def _pause(self) -> None:
         self._paused += 1
         if self._fd >= 0:
@@ -152,15 +166,24 @@ class AsyncClient(BaseClient, Waits, PoolCalls[Coroutine[Any, Any, PoolChange]])
             self._stop_serving()
             for answer in list(self._answers):
                 answer._set(lib.DIVVY_ECLOSED, "the client was closed", None)
+            self._end_streams(self)
         super().close()
 
     async def aclose(self) -> None:
         """Ends the session: deletes what is left of its nodes."""
-        if not self.closed:
+        if not self.closed and not self._ending:
             self._stop_serving()
             self._paused += 1
-            await self._loop.run_in_executor(None, BaseClient.close, self)
-            self.close()
+            thread = concurrent.futures.ThreadPoolExecutor(1)  # not the loop's, which may be full of calls that wait
+            self._ending = self._loop.run_in_executor(thread, BaseClient.close, self)
+            self._ending.add_done_callback(lambda _: self.close())
+        if self._ending:
+            await asyncio.shield(self._ending)
+
+    def _end_streams(self, of: Handle) -> None:
+        for stream, owner in self._streams.items():
+            if of in (owner, self):
+                stream.put_nowait(None)
 
     async def wait_connected(self, timeout: Optional[float] = None) -> None:
         """Waits until a server serves the session."""

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, List, Mapping, Optional, Tuple, TypeVar
 
 from divvy._arguments import encode, flag, integer, maybe_encode, milliseconds, number
+from divvy._box import gone
 from divvy._cffi import ffi, lib
 from divvy._core import NULL, callback, place_for
 from divvy._held import BaseHeld
@@ -94,6 +96,11 @@ class Partitioner(BasePartitioner, Waits):
 
     def _told(self, lost: Tuple[str, ...] = ()) -> None:
         super()._told(lost)
+        self._client._dispatch(self._changed.set)
+
+    def close(self) -> None:
+        """Ends it; a second call does nothing. Calls that wait, and `async for`, end with :class:`divvy.Closed`."""
+        super().close()
         self._client._dispatch(self._changed.set)
 
     async def __aiter__(self) -> AsyncIterator[View]:
@@ -193,6 +200,11 @@ class Election(BaseElection, Waits):
 class Registry(BaseRegistry, Waits):
     """A registry as one program uses it: :class:`divvy.Registry`. `async with` closes it at the block's end."""
 
+    def close(self) -> None:
+        """Ends it; a second call does nothing. Calls that wait, and `changes()`, end with :class:`divvy.Closed`."""
+        super().close()
+        self._client._end_streams(self)
+
     async def __aenter__(self) -> Registry:
         self._use()
         return self
@@ -209,14 +221,19 @@ class Registry(BaseRegistry, Waits):
         return entry
 
     async def changes(self, role: Optional[str] = None) -> AsyncIterator[ServiceChange]:
-        """Keeps a live view of a role, or of all (None), and gives each change of it."""
-        queue: asyncio.Queue[ServiceChange] = asyncio.Queue()
+        """Keeps a live view of a role, or of all (None), and gives each change of it, until :class:`divvy.Closed`."""
+        queue: asyncio.Queue[Optional[ServiceChange]] = asyncio.Queue()
         self.watch(role, lambda _registry, change: queue.put_nowait(change))
+        self._client._streams[queue] = self
         try:
             while True:
-                yield await queue.get()
+                change = await queue.get()
+                if change is None:
+                    raise gone(self if self.closed else self._client)
+                yield change
         finally:
-            if not self.closed:
+            del self._client._streams[queue]
+            with contextlib.suppress(Error):  # it is closed
                 self.unwatch(role)
 
     async def unregister(self, role: Optional[str], id: str, timeout: Optional[float] = None) -> None:
