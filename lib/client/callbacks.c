@@ -60,6 +60,7 @@ static void wait_for_dones(dv_object *object) {
         dv_client_lock(client);
         if (!object->dones_due) break;
         if (!client->config.manual || !dv_callback_run_one(client)) pthread_cond_wait(&client->changed, &client->lock);
+        dv_client_close_as_asked(client); /* which tells all ends that are due */
     }
 }
 

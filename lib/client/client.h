@@ -230,6 +230,9 @@ void dv_loop_drain(divvy_client *client);
 /* With the client lock held: until `met` says yes. 0, DIVVY_ETIMEDOUT, DIVVY_EINTERRUPTED, DIVVY_EDEADLK, DIVVY_ECLOSED
  * (`met` first). */
 int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context);
+/* With the client lock held, in a call that runs callbacks: closes a client in manual mode if one of them asked for
+ * that, and says so. */
+bool dv_client_close_as_asked(divvy_client *client);
 
 /* ---- callbacks.c ---- */
 void dv_callback_queue(divvy_client *client, dv_callback *call);

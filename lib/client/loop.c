@@ -242,14 +242,17 @@ int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *c
     assert(client->waiters > 0);
     client->waiters--;
     dv_client_changed(client);
-    if (client->close_in_callback && client->config.manual && dv_client_claim_close(client)) {
-        dv_client_unlock(client);
-        dv_client_end(client);
-        dv_client_lock(client);
-        client->release_after_unlock = true;
-        error = DIVVY_ECLOSED;
-    }
-    return error;
+    return dv_client_close_as_asked(client) ? DIVVY_ECLOSED : error;
+}
+
+bool dv_client_close_as_asked(divvy_client *client) {
+    if (!client->config.manual || !client->close_in_callback || client->in_callback) return false;
+    if (!dv_client_claim_close(client)) return false;
+    dv_client_unlock(client);
+    dv_client_end(client);
+    dv_client_lock(client);
+    client->release_after_unlock = true;
+    return true;
 }
 
 /* ---- manual mode ---- */

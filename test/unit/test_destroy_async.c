@@ -284,6 +284,31 @@ TEST(test_close) {
     divvy_testing_ensemble_destroy(ensemble);
 }
 
+static int wait_result;
+
+static void close_inside(divvy_lock *lock, int result, void *user) {
+    on_end(lock, result, NULL);
+    divvy_client_close(client);
+    wait_result = divvy_lock_acquire(user, -1);
+}
+
+/* A destroy in manual mode runs the `done` that is due. When that closes the client, the destroy does so before it
+ * returns, and tells what else is due. A call that waits in such a callback is refused. */
+TEST(test_close_in_done_of_destroy) {
+    open_ensemble(1, 1);
+    divvy_lock *other = make_waiting(false), *lock;
+    divvy_lock_config lock_config = DIVVY_LOCK_CONFIG_INIT;
+    lock_config.path = "/l";
+    assert_int_equal(divvy_lock_create(&lock, client, &lock_config), 0);
+    assert_int_equal(divvy_lock_acquire_async(lock, -1, close_inside, other), 0);
+    divvy_lock_destroy(lock);
+    assert_int_equal(dones, 2);
+    assert_int_equal(wait_result, DIVVY_EDEADLK);
+    assert_int_equal(divvy_lock_acquire(other, 0), DIVVY_ECLOSED);
+    divvy_lock_destroy(other);
+    divvy_testing_ensemble_destroy(ensemble);
+}
+
 static void destroy_inside(divvy_lock *lock, int result, void *user) {
     (void)user;
     assert_int_equal(result, 0);
