@@ -246,17 +246,19 @@ void dv_object_unref(dv_object *object);
 /* Over a call that waits, in which callbacks may run that destroy the object. Letting go of it unlocks the client. */
 void dv_object_hold(dv_object *object);
 void dv_object_let_go(dv_object *object);
-/* Ends the object's callbacks, but those that are due of asynchronous calls. `farewell` NULL: waits, so that outside a
- * callback none runs or follows when this returns. Else returns at once, and gone() follows the last. */
-void dv_object_destroy(dv_object *object, const dv_farewell *farewell);
-/* Does it for a public call: leave() comes first, in the same turn. Without the client lock. */
-void dv_object_end(dv_object *object, void (*leave)(dv_object *object, bool waits), const dv_farewell *farewell);
 /* Queues an asynchronous call's end, told even after a destroy or close. release() ends with dv_object_told_done(). */
 void dv_object_tell_done(dv_object *object, dv_callback *call);
 void dv_object_told_done(dv_object *object);
 void dv_client_warn(divvy_client *client, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void dv_client_log(divvy_client *client, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void dv_client_tell_session(divvy_client *client);
+
+/* ---- destroy.c ---- */
+/* Ends the object's callbacks, but those that are due of asynchronous calls. `farewell` NULL: waits, so that outside a
+ * callback none runs or follows when this returns. Else returns at once, and gone() follows the last. */
+void dv_object_destroy(dv_object *object, const dv_farewell *farewell);
+/* Does it for a public call: leave() comes first, in the same turn. Without the client lock. */
+void dv_object_end(dv_object *object, void (*leave)(dv_object *object, bool waits), const dv_farewell *farewell);
 
 /* ---- listeners.c ---- */
 void dv_listen(divvy_client *client, dv_listener *listener);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LOOKS_MAX = 5 };
+
 typedef struct {
     dv_znode *znode;
     const char *path;
@@ -14,9 +16,12 @@ typedef struct {
     void *context;
     char **ancestors; /* from the top down, the path itself last */
     size_t count, sent, answered;
+    int looks;
     bool there; /* the path itself */
     int first_error;
 } ensure;
+
+static int look(ensure *e);
 
 static void finish(ensure *e, int error, int64_t now) {
     void (*done)(void *, int, int64_t) = e->done;
@@ -34,8 +39,12 @@ static void on_ancestor(void *context, const dv_reply *reply, int64_t now) {
     e->answered++;
     bool there = reply->error == 0 || reply->error == DIVVY_EEXIST;
     /* Those below a node that is not there yet are refused for that, and may be told of it earlier. */
-    if (!there && (!e->first_error || dv_outcome_unknown(reply->error))) e->first_error = reply->error;
-    if (e->answered == e->sent) finish(e, e->there ? 0 : e->first_error, now);
+    bool says_more = !e->first_error || e->first_error == DIVVY_ENOENT || dv_outcome_unknown(reply->error);
+    if (!there && says_more) e->first_error = reply->error;
+    if (e->answered < e->sent) return;
+    /* Nothing but ENOENT: somebody has deleted one before what is below it was made. */
+    bool again = !e->there && e->first_error == DIVVY_ENOENT && e->looks < LOOKS_MAX && look(e) == 0;
+    if (!again) finish(e, e->there ? 0 : e->first_error, now);
 }
 
 static void on_path(void *context, const dv_reply *reply, int64_t now) {
@@ -60,7 +69,8 @@ static bool split(ensure *e) {
 
 static void make_all(ensure *e, int64_t now) {
     assert(e->count > 0);
-    for (; e->sent < e->count; e->sent++) {
+    e->answered = 0;
+    for (e->sent = 0; e->sent < e->count; e->sent++) {
         dv_reply_fn done = e->sent + 1 < e->count ? on_ancestor : on_path;
         e->first_error = dv_znode_create(e->znode, e->ancestors[e->sent], "", 0, e->mode, done, e);
         if (e->first_error) break;
@@ -74,8 +84,13 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     if (reply->error == 0 && reply->stat && e->seen) e->seen(e->context, reply->stat->pzxid);
     if (reply->error == DIVVY_EACCES) finish(e, 0, now);
     else if (reply->error != DIVVY_ENOENT) finish(e, reply->error, now);
-    else if (!split(e)) finish(e, DIVVY_ENOMEM, now);
+    else if (!e->ancestors && !split(e)) finish(e, DIVVY_ENOMEM, now);
     else make_all(e, now);
+}
+
+static int look(ensure *e) {
+    e->looks++;
+    return dv_znode_exists(e->znode, e->path, NULL, on_looked, e);
 }
 
 int dv_ensure_path_seen(dv_znode *znode, const char *path, int mode, void (*seen)(void *context, int64_t pzxid),
@@ -83,7 +98,7 @@ int dv_ensure_path_seen(dv_znode *znode, const char *path, int mode, void (*seen
     ensure *e = calloc(1, sizeof *e);
     if (!e) return DIVVY_ENOMEM;
     *e = (ensure){.znode = znode, .path = path, .mode = mode, .seen = seen, .done = done, .context = context};
-    int error = dv_znode_exists(znode, path, NULL, on_looked, e);
+    int error = look(e);
     if (error) free(e);
     return error;
 }

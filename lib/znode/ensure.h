@@ -4,7 +4,8 @@
 
 #include "znode/znode.h"
 
-/* Makes what is missing, with empty data: one read when the path is there already, two round trips when it is not.
+/* Makes what is missing, with empty data: one read when the path is there already, two round trips when it is not, and
+ * some more when somebody deletes what it has just made.
  * `mode` is DV_PERSISTENT or DV_CONTAINER (B8). `path` lives until `done`, which is called once: 0, or the first error
  * that stood in the way. Returns 0, or DIVVY_ENOMEM: nothing happens. */
 int dv_ensure_path(dv_znode *znode, const char *path, int mode, void (*done)(void *context, int error, int64_t now),
