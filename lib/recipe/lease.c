@@ -235,5 +235,7 @@ int dv_lease_enter(dv_ticket *ticket, dv_pool *pool, bool ensure) {
 }
 
 bool dv_lease_waits_for(const dv_lease *l, const dv_lease *other) {
-    return l->place && other->place && l != other && dv_contender_waits_for(l->place, other->place);
+    if (l == other) return false;
+    if (l->first) return other->node.leave_requested && other->node.stands; /* for its slots */
+    return l->place && other->place && dv_contender_waits_for(l->place, other->place);
 }

@@ -8,6 +8,7 @@
 #include "lib/test.h"
 
 #define PLACE "/s-__lock__/" DV_FAKE_GUID "1__lock__0000000000"
+#define NEXT_PLACE "/s-__lock__/" DV_FAKE_GUID "3__lock__0000000001"
 #define READ_BOTH "get! /s, children! /s"
 
 enum { NEVER = 1000, POOL_CZXID = 5 };
@@ -120,6 +121,40 @@ TEST(test_admitted_by_the_list_alone) {
     assert_int_equal(result, 0);
     assert_true(divvy_semaphore_held(semaphore));
     assert_int_equal(dv_fake_client(fake)->watched.used_bytes, 0); /* E7: nobody else watches the pool */
+}
+
+static void answer_holders(const char *const *names, size_t count) {
+    dv_fake_answer(fake, &(dv_reply){.children = names, .child_count = count, .stat = &(dv_stat){.czxid = POOL_CZXID}});
+}
+
+/* K4: a try waits for slots of its own that are on their way out. Here the node of the slot is looked for (K6) as it is
+ * given back, so that the delete goes behind the list. */
+TEST(test_try_waits_for_own) {
+    const char *const before[] = {"a,n=1,c=1", DV_FAKE_GUID "2,n=0,c=1"}, *const after[] = {"a,n=1,c=1"};
+    come_first(0, 0);
+    dv_fake_answer_multi(fake, 0, (dv_reply[3]){{.stat = &(dv_stat){.mzxid = 7, .czxid = POOL_CZXID}}});
+    assert_int_equal(result, 0);
+    dv_fake_advance(fake, dv_fake_client(fake)->timeout_ms / 2);
+    assert_pending("exists /s/#2,n=0,c=1");
+    assert_int_equal(divvy_semaphore_release(semaphore), 0);
+    result = NEVER;
+    assert_int_equal(divvy_semaphore_acquire_async(semaphore, 0, on_done, NULL), 0);
+    dv_fake_run(fake);
+    assert_pending(
+        "exists /s/#2,n=0,c=1, get /s, sequential /s-__lock__/#3__lock__, children /s-__lock__, children /s");
+    dv_fake_answer(fake, &(dv_reply){.stat = &(dv_stat){.czxid = 7}});
+    answer_limit("2", 0);
+    dv_fake_answer(fake, &(dv_reply){.path = NEXT_PLACE, .stat = &(dv_stat){.czxid = 8}});
+    answer_list(strrchr(NEXT_PLACE, '/') + 1, 0);
+    answer_holders(before, 2);
+    assert_int_equal(result, NEVER);
+    assert_pending("delete /s/#2,n=0,c=1, get! /s, children! /s");
+    dv_fake_answer(fake, &(dv_reply){0});
+    answer_limit("2", 0);
+    answer_holders(after, 1);
+    assert_non_null(strstr(dv_fake_pending(fake), "multi [set /s; ephemeral /s/#"));
+    dv_fake_answer_multi(fake, 0, (dv_reply[3]){{.stat = &(dv_stat){.mzxid = 9, .czxid = POOL_CZXID}}});
+    assert_int_equal(result, 0);
 }
 
 /* E3: a pool that cannot be read ends the acquire at once. */
