@@ -292,6 +292,11 @@ def test_registry(client, path):
         registry.unregister("web", "nobody", DEADLINE_S)
     with pytest.raises(divvy.InvalidArgument, match="load"):
         registry.heartbeat({"role": "web", "ttl": 30})
+    whole = {"role": "web", "load": 1, "ttl": 30, "largest": 10**15 - 1, "least": 1 - 10**15}
+    assert registry.heartbeat(whole, DEADLINE_S).items() >= whole.items()
+    for changed in (10**15, -10**15, 2**63):
+        with pytest.raises(divvy.InvalidArgument, match="more than 15 digits would change"):
+            registry.heartbeat({**whole, "deep": [{"number": changed}]})
 
 
 # A view needs no function of the program's: lookups, and its end, are as with one.

@@ -160,12 +160,21 @@ def names(name: str, values: object) -> List[bytes]:
     return [encode(f"{name}[{i}]", value) for i, value in enumerate(each(name, values))]
 
 
+EXACT_DIGITS = 15  # of an integer in JSON: cJSON's numbers are doubles
+
+
 def as_json(name: str, value: object) -> bytes:
     """Returns an entry as JSON."""
+    def exact(digits: str) -> int:
+        if len(digits.lstrip("-")) > EXACT_DIGITS:
+            raise ValueError(f"an integer of more than {EXACT_DIGITS} digits would change on its way: make it a text")
+        return 0
     if not isinstance(value, Mapping):
         raise _wrong(name, value, "a dictionary")
     try:
-        return json.dumps(dict(value), allow_nan=False).encode()
+        text = json.dumps(dict(value), allow_nan=False)
+        json.loads(text, parse_int=exact)
+        return text.encode()
     except TypeError as error:
         raise TypeError(f"{name} cannot be written as JSON: {error}") from None
     except (ValueError, RecursionError) as error:
