@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import divvy
-from conftest import DEADLINE_S
+from conftest import DEADLINE_S, wait_for
 from divvy import _core, aio
 from divvy._cffi import lib
 
@@ -99,6 +99,21 @@ def test_busy_executor(connect, path):
         with pytest.raises(divvy.Closed):
             await task
     run(main())
+
+
+# A call that waits for a loop ends when that is closed, so that its thread does not keep the program from ending.
+def test_closed_loop():
+    async def make():
+        return aio.Client("127.0.0.1:1", ensemble_tick_ms=100)
+    loop = asyncio.new_event_loop()
+    client = loop.run_until_complete(make())
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        call = threads.submit(client._serve_by, lambda: None)
+        wait_for(call.running, "the call waits")
+        loop.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            call.result(DEADLINE_S)
+    client.close()
 
 
 # Where a call that waits cannot be made, as the executor has ended, the loop serves the session all the same.

@@ -17,6 +17,7 @@ from divvy.party import kind_of
 from divvy.pool import PoolCalls, PoolChange, Request
 
 BUSY_S = 0.01  # after which the loop tries again to serve a session that a thread still serves
+LOOK_S = 1.0  # after which a thread that waits for the loop sees that it was closed
 
 T = TypeVar("T")
 Self = TypeVar("Self", bound="AsyncClient")
@@ -135,7 +136,9 @@ class AsyncClient(BaseClient, Waits, PoolCalls[Coroutine[Any, Any, PoolChange]])
             self._pause()
             paused.set()
         self._loop.call_soon_threadsafe(pause)
-        paused.wait()
+        while not paused.wait(LOOK_S):
+            if self._loop.is_closed():
+                raise RuntimeError("the event loop was closed before the call began")
         try:
             return call()
         finally:
