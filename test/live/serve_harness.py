@@ -46,6 +46,9 @@ class Serve:
     def pool(self, number=0):
         return self.json("/state")["pools"][number]
 
+    def looks(self):
+        return int(re.search(r"(?m)^divvy_serve_looks_total (\d+)$", self.ask("/metrics")[2].decode()).group(1))
+
     def rows(self, table, **question):
         return self.json("/rows?" + urllib.parse.urlencode({"table": table, **question}))
 

@@ -211,6 +211,13 @@ class Persistent(Case):
         self.assertEqual([row["holders"] for row in served.rows("locks")["rows"] if row["name"] == "l"],
                          [[{"who": "old", "host": None, "persistent": True}]])
 
+    # A queue inside of the item's directory, as only a stranger makes one, is not the item's.
+    def test_nested(self):
+        self.make_pool({"a"}, (("a", False),), ["a/b"], "0")
+        self.make("%s/locks/a%%2Fb/c/%s__lock__0000000000" % (self.path, "0" * 23), b"else")
+        seen = self.shown("explain", "--path", self.path, "a/b")
+        self.assertEqual((seen["item"], seen["state"], seen["queue"]), ("a/b", "unowned", []))
+
 
 if __name__ == "__main__":
     main(__file__)

@@ -6,6 +6,7 @@ Shows HTTP: hosts, methods, slow readers, many pages.
 usage: test_command_serve.py BUILD_FOLDER [TEST...]     a TEST is a name such as Answers.test_metrics
 """
 import json
+import os
 import re
 import signal
 import socket
@@ -302,12 +303,29 @@ class Changes(ServeCase):
         self.addCleanup(server.do, "resume", "1")
         self.assertTrue(stream.next(lambda change: change.get("trouble")))
         self.assertEqual(served.pool()["items"], 1)
-        self.assertNotIn("divvy_serve_failed_looks_total 0\n", served.ask("/metrics")[2].decode())
+        metrics = served.ask("/metrics")[2].decode()
+        self.assertNotIn("divvy_serve_failed_looks_total 0\n", metrics)
+        self.assertIn('divvy_serve_pool_up{pool="%s"} 0\n' % self.path, metrics)
         server.do("resume", "1")
         self.assertTrue(stream.next(lambda change: change.get("trouble", 0) is None))
         code, said = served.end()
         self.assertEqual(code, 0, said)
         self.assertIn("divvy: serve: the servers answer again\n", said)
+
+    # Servers that refuse the credentials end it, as no later look would be let in.
+    def test_refused(self):
+        server = Server()
+        self.addCleanup(server.do, "stop")
+        served = self.serve(connect=server.connect)
+        wait_for(lambda: served.looks(), "a look")
+        os.environ["JAVA_TOOL_OPTIONS"] = \
+            "-Dzookeeper.enforce.auth.enabled=true -Dzookeeper.enforce.auth.schemes=digest"
+        try:
+            server.do("kill", "1")
+            server.do("restart", "1")
+        finally:
+            del os.environ["JAVA_TOOL_OPTIONS"]
+        self.assertEqual(served.process.wait(DEADLINE_S), 1)
 
     # Looking changes no node.
     def test_read_only(self):
@@ -376,6 +394,15 @@ class Guard(ServeCase):
             return "divvy_serve_pages_open 32\n" not in served.ask("/metrics")[2].decode()
         wait_for(place_is_free, "a place")
         self.assertEqual(self.stream(served).status, 200)
+
+    # Pages that have gone are met between two looks, too.
+    def test_pages_of_a_long_rest(self):
+        served = self.serve(interval="1h")
+        streams = [self.stream(served) for _ in range(32)]
+        self.assertEqual(self.stream(served).status, 503)
+        for stream in streams:
+            stream.close()
+        wait_for(lambda: "divvy_serve_pages_open 32\n" not in served.ask("/metrics")[2].decode(), "a place")
 
     # A client that sends requests byte by byte, on as many connections as there may be, is ended; others are answered.
     def test_slow_requests(self):

@@ -180,6 +180,34 @@ class Below(PoolsCase):
         self.assertEqual(served.end(), (0, "divvy: serve: there are more than %d nodes where pools are looked for: "
                                            "some pools are not found\n" % NODES_MAX))
 
+    # A pool that cannot be read within --timeout holds up no other.
+    def test_slow(self):
+        slow, quick = self.path + "/a-slow", self.pool("b-quick", ["one"])
+        self.make(slow + "/party")
+        self.make_children(slow + "/locks", NODES_MAX)
+        served = self.serve("--path", slow, "--path", quick, "--timeout", "100ms")
+        wait_for(lambda: served.pool(1)["read"], "the pool behind it")
+        wait_for(lambda: served.pool(0)["trouble"] and not served.json("/state")["trouble"], "its own trouble")
+
+    # A lock and a service that may not be read are told of once. They hide nothing else, and are no trouble.
+    def test_hidden(self):
+        root = self.path + "-divvy"
+        for path in ("/locks/open", "/locks/closed", "/services/web", "/services/db/d1"):
+            self.make(root + path)
+        for path in ("/locks/closed", "/services/web"):
+            Setting.zookeeper.set_acls(root + path, HIDDEN)
+        served = self.serve("--path", self.pool("good", ["one"], "worker"))
+        wait_for(lambda: served.json("/state")["pools"][0]["read"], "the pool")
+        wait_for(lambda: served.json("/state")["malformed"], "the registry")
+        looks = served.looks()
+        wait_for(lambda: served.looks() > looks + 30, "looks that read them again")
+        state = served.json("/state")
+        self.assertEqual((state["trouble"], state["hidden"], state["pools"][0]["state"]), (None, 2, "well"))
+        self.assertIn("divvy_serve_failed_looks_total 0\n", served.ask("/metrics")[2].decode())
+        self.assertEqual([row["name"] for row in served.rows("locks")["rows"]], ["open"])
+        code, said = served.end()
+        self.assertEqual((code, said.count("closed cannot be read"), said.count("cannot be read")), (0, 1, 1), said)
+
     # What is no path, or given too often, is refused; so is to serve nothing.
     def test_usage(self):
         self.assert_fails(2, ["serve"], "--path or --below is required")

@@ -102,8 +102,12 @@ class Services(Registry):
         self.assert_fails(2, ["services", ""], "ROLE cannot be empty")
         self.assert_fails(2, ["services", "--root", "x"], '"x"')
         Setting.zookeeper.set_acls(self.path + "/services/web", [make_digest_acl("user", "secret", all=True)])
-        self.assert_fails(1, ["services", *self.root], self.path + "/services/web cannot be read")
-        self.assertEqual(len(self.services("--auth-file", self.file("user:secret\n"))), 1)
+        self.put("db", "b", load=1, ttl=60)
+        done = run("services", *self.root)
+        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (1, 2), done.stdout)
+        self.assertIn(self.path + "/services/web cannot be read: ", done.stderr)
+        self.assert_fails(1, ["services", "web", *self.root], self.path + "/services/web cannot be read")
+        self.assertEqual(len(self.services("--auth-file", self.file("user:secret\n"))), 2)
 
 
 def command_lines():

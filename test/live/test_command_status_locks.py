@@ -12,6 +12,7 @@ import subprocess
 import threading
 
 from kazoo.exceptions import KazooException
+from kazoo.security import make_digest_acl
 
 from command_harness import DEADLINE_S, Setting, main, wait_for
 from look_harness import Case, command, run
@@ -148,6 +149,27 @@ class Locks(Case):
                                  ["bad", "semaphore", "-", "0", "0"], ["free", "lock", "-", "0", "0"],
                                  ["s", "semaphore", "3", "2", "1"],
                                  ["s-__lock__", "semaphore", "9", "0", "0"]])
+
+    # What may not be read is named, and hides nothing else. A persistent child of a semaphore holds nothing.
+    def test_list_hidden(self):
+        hidden = [make_digest_acl("user", "secret", all=True)]
+        for path in ("/locks/closed", "/locks/other", "/locks/open/x__lock__0000000001", "/semaphores/s/backup,n=0,c=2",
+                     "/semaphores/s/old"):
+            self.make(self.path + path)
+        Setting.zookeeper.set(self.path + "/semaphores/s", b"3")
+        Setting.zookeeper.set_acls(self.path + "/locks/closed", hidden)
+        denied = "cannot be read: the access list of the node denies this\n"
+        done = run("locks", *self.root)
+        self.assertEqual((done.returncode, done.stderr), (1, "divvy: %s/locks/closed %s" % (self.path, denied)))
+        self.assertEqual([line.split() for line in done.stdout.splitlines()[1:]],
+                         [["open", "lock", "-", "1", "0"], ["other", "lock", "-", "0", "0"],
+                          ["s", "semaphore", "3", "0", "0"]])
+        Setting.zookeeper.set_acls(self.path + "/locks/other", hidden)
+        done = run("locks", "--json", *self.root)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(", and others like it: the access list", done.stderr)
+        self.assertEqual([lock["name"] for lock in json.loads(done.stdout)["locks"]], ["open"])
+        self.assert_fails(1, ["locks", "closed", *self.root], self.path + "/locks/closed cannot be read")
 
     # A lock and a semaphore of one name are both shown; records that cannot be read are told as such; a name that is
     # not there is a failure.

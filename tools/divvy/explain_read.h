@@ -32,6 +32,8 @@ typedef struct {
     dv_plan_deaths deaths;
 } dv_explanation;
 
+/* Returns the item as it stands, or NULL. A queue inside of its own directory is another item of the status. */
+const dv_status_item *dv_explain_item(const dv_explanation *e);
 /* For dv_look_at(): fills in all but `status` of the dv_explanation at `context`, and the status. */
 int dv_explain_read(dv_look *look, void *context);
 /* All but `status`. */

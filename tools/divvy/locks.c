@@ -78,6 +78,10 @@ static int run_locks(const locks_options *o) {
     if (code) return code;
     int error = dv_look_at(look, dv_locks_read, &locks);
     code = error ? dv_look_failed(look, error) : show(o, &locks);
+    if (code == 0 && locks.hidden) {
+        dv_look_hidden(look, locks.hidden);
+        code = DV_EXIT_FAILED;
+    }
     dv_look_close(look);
     dv_locks_clear(&locks);
     return code;

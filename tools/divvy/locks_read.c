@@ -191,6 +191,11 @@ static int list_directories(survey *s) {
 
 /* ---- what they say ---- */
 
+/* E2: which children of a semaphore are leases is seen by a look at them. */
+static bool is_visited(const dv_locks *locks, const dv_lock_entry *e, const dv_place *p) {
+    return locks->name || (p->holds && (locks->holders || e->is_semaphore));
+}
+
 static int add_visits(survey *s) {
     size_t count = 0;
     for (size_t i = 0; i < s->locks->entry_count; i++) count += 1 + s->locks->entries[i].place_count;
@@ -200,8 +205,7 @@ static int add_visits(survey *s) {
         dv_lock_entry *e = &s->locks->entries[i];
         if (e->is_semaphore) s->visits[s->visit_count++] = (visit){e, NULL};
         for (size_t k = 0; k < e->place_count; k++) {
-            bool looked_at = s->locks->name || (s->locks->holders && e->places[k].holds);
-            if (looked_at) s->visits[s->visit_count++] = (visit){e, &e->places[k]};
+            if (is_visited(s->locks, e, &e->places[k])) s->visits[s->visit_count++] = (visit){e, &e->places[k]};
         }
     }
     return 0;
@@ -258,11 +262,11 @@ static int compare_places(const void *a, const void *b) {
     return (x->token > y->token) - (x->token < y->token);
 }
 
-static void sift(dv_lock_entry *e) {
+static void sift(const dv_locks *locks, dv_lock_entry *e) {
     size_t kept = 0, holders = 0;
     for (size_t i = 0; i < e->place_count; i++) {
         dv_place *p = &e->places[i];
-        if (p->there) {
+        if (p->there || !is_visited(locks, e, p)) {
             holders += p->holds;
             e->places[kept++] = *p;
             continue;
@@ -275,6 +279,23 @@ static void sift(dv_lock_entry *e) {
     if (e->is_semaphore && holders) qsort(e->places, holders, sizeof *e->places, compare_places);
 }
 
+static void free_entry(dv_lock_entry *e) {
+    for (size_t k = 0; k < e->place_count; k++) free_place(&e->places[k]);
+    free(e->places);
+    free(e->name);
+    free(e->node);
+}
+
+/* Those that may not be listed, or have gone. */
+static void drop_absent(dv_locks *locks) {
+    size_t kept = 0;
+    for (size_t i = 0; i < locks->entry_count; i++) {
+        if (locks->entries[i].there) locks->entries[kept++] = locks->entries[i];
+        else free_entry(&locks->entries[i]);
+    }
+    locks->entry_count = kept;
+}
+
 static int list_entries(dv_look *look, survey *s) {
     dv_locks *locks = s->locks;
     if (locks->name) {
@@ -282,7 +303,7 @@ static int list_entries(dv_look *look, survey *s) {
         return error ? error : add_entry(locks, locks->name, NULL, true);
     }
     dv_reads parents = {DV_CHILDREN, 2, parent_path, take_parent, s};
-    int error = dv_look_read(look, &parents);
+    int error = dv_look_read_shown(look, &parents, &locks->hidden);
     if (!error && locks->entry_count > 0)
         qsort(locks->entries, locks->entry_count, sizeof *locks->entries, compare_entries);
     return error;
@@ -291,12 +312,14 @@ static int list_entries(dv_look *look, survey *s) {
 static int survey_locks(dv_look *look, survey *s) {
     int error = list_entries(look, s);
     if (!error) error = list_directories(s);
+    size_t *hidden = s->locks->name ? NULL : &s->locks->hidden;
     dv_reads directories = {DV_CHILDREN, s->directory_count, directory_path, take_directory, s};
-    if (!error) error = dv_look_read(look, &directories);
+    if (!error) error = dv_look_read_shown(look, &directories, hidden);
     if (!error) error = add_visits(s);
     dv_reads visits = {DV_GET, s->visit_count, visit_path, take_visit, s};
-    if (!error) error = dv_look_read(look, &visits);
-    for (size_t i = 0; !error && s->locks->name && i < s->locks->entry_count; i++) sift(&s->locks->entries[i]);
+    if (!error) error = dv_look_read_shown(look, &visits, hidden);
+    for (size_t i = 0; !error && i < s->locks->entry_count; i++) sift(s->locks, &s->locks->entries[i]);
+    if (!error && !s->locks->name) drop_absent(s->locks);
     s->locks->read_at_ms = dv_look_wall_ms();
     return error;
 }
@@ -318,13 +341,7 @@ int dv_locks_read(dv_look *look, void *context) {
 }
 
 void dv_locks_clear(dv_locks *locks) {
-    for (size_t i = 0; i < locks->entry_count; i++) {
-        dv_lock_entry *e = &locks->entries[i];
-        for (size_t k = 0; k < e->place_count; k++) free_place(&e->places[k]);
-        free(e->places);
-        free(e->name);
-        free(e->node);
-    }
+    for (size_t i = 0; i < locks->entry_count; i++) free_entry(&locks->entries[i]);
     free(locks->entries);
     *locks = (dv_locks){.root = locks->root, .name = locks->name, .holders = locks->holders};
 }

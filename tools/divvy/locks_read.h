@@ -37,6 +37,7 @@ typedef struct {
     bool holders;     /* without a name: reads who holds them, too */
     dv_lock_entry *entries;
     size_t entry_count;
+    size_t hidden;      /* without a name: nodes that may not be read, and are not in the entries */
     int64_t read_at_ms; /* by the wall clock */
 } dv_locks;
 

@@ -34,6 +34,7 @@ typedef struct {
     unsigned refs;
     dv_look *look;
     const dv_reads *reads;
+    size_t *hidden; /* or NULL */
     size_t asked, answered;
     bool abandoned;
     int error;
@@ -81,8 +82,10 @@ static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     int error = reply->error == DIVVY_ENOENT || reply->error == DIVVY_EACCES ? 0 : reply->error;
     r->answered++;
     if (!r->abandoned && !r->error) {
-        if (!error) error = r->reads->take(r->reads->context, q->index, reply);
-        if (error) dv_look_blame(r->look, q->path);
+        bool hidden = reply->error == DIVVY_EACCES && r->hidden;
+        bool is_first = hidden && (*r->hidden)++ == 0;
+        if (!error && !hidden) error = r->reads->take(r->reads->context, q->index, reply);
+        if (error || is_first) dv_look_blame(r->look, q->path);
         r->error = error;
         ask_more(r);
     }
@@ -153,9 +156,13 @@ int dv_look_rest(dv_look *look, int64_t ms, int wake_fd) {
 }
 
 int dv_look_read(dv_look *look, const dv_reads *reads) {
+    return dv_look_read_shown(look, reads, NULL);
+}
+
+int dv_look_read_shown(dv_look *look, const dv_reads *reads, size_t *hidden) {
     reading *r = calloc(1, sizeof *r);
     if (!r) return DIVVY_ENOMEM;
-    *r = (reading){.refs = 1, .look = look, .reads = reads};
+    *r = (reading){.refs = 1, .look = look, .reads = reads, .hidden = hidden};
     int error = dv_client_enter(look->client);
     if (!error) {
         ask_more(r);
@@ -216,6 +223,11 @@ int dv_look_failed(const dv_look *look, int error) {
     else if (*look->failed_path) dv_command_say("%s cannot be read: %s", look->failed_path, divvy_strerror(error));
     else dv_command_say("%s", divvy_strerror(error));
     return DV_EXIT_FAILED;
+}
+
+void dv_look_hidden(const dv_look *look, size_t count) {
+    const char *more = count == 1 ? "" : ", and others like it";
+    dv_command_say("%s cannot be read%s: %s", look->failed_path, more, divvy_strerror(DIVVY_EACCES));
 }
 
 /* ---- the connection ---- */

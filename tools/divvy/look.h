@@ -81,6 +81,8 @@ void dv_look_pause(dv_look *look, int64_t ms, dv_output *output);
  * or `wake_fd` is readable, else an error of the client. */
 int dv_look_rest(dv_look *look, int64_t ms, int wake_fd);
 
+/* Says on standard error that some nodes were passed over, and the first of them; see dv_look_read_shown(). */
+void dv_look_hidden(const dv_look *look, size_t count);
 /* Returns whether a look failed so because of the servers or the way to them: a later one may succeed. */
 bool dv_look_may_recover(int error);
 
@@ -97,6 +99,8 @@ typedef struct {
 
 /* 0 when all were answered and taken, or the error. Only inside of `ask`. */
 int dv_look_read(dv_look *look, const dv_reads *reads);
+/* The same; those that may not be read are passed over, and added to *hidden. With NULL `take` gets them. */
+int dv_look_read_shown(dv_look *look, const dv_reads *reads, size_t *hidden);
 
 /* For who asks by parts of the library: its client, and to let it work until there may be something new. Work that
  * `ask` begins so may outlast it; dv_look_close() ends it. */

@@ -79,10 +79,15 @@ static void put_each(dv_metrics_writer *w, const dv_serve *serve, const dv_metri
     }
 }
 
-static bool up(const dv_serve_pool *pool, int64_t now_ms, uint64_t *out) {
-    (void)now_ms;
-    *out = pool->read_at_ms && pool->counts.found && !pool->trouble;
-    return true;
+static void put_up(dv_metrics_writer *w, const dv_serve *serve) {
+    static const dv_metric_family family = {POOL "up", DV_METRIC_GAUGE, NULL,
+                                            "1 while there is a pool at the path, and it can be read."};
+    dv_metrics_family(w, &family);
+    for (size_t k = 0; k < serve->pool_count; k++) {
+        const dv_serve_pool *pool = &serve->pools[k];
+        bool up = pool->read_at_ms && pool->counts.found && !pool->trouble && !serve->trouble;
+        dv_metrics_put(w, &(dv_metric_label){"pool", pool->path}, 1, up);
+    }
 }
 
 static bool generation(const dv_serve_pool *pool, int64_t now_ms, uint64_t *out) {
@@ -118,7 +123,6 @@ static bool most_share(const dv_serve_pool *pool, int64_t now_ms, uint64_t *out)
 
 static void put_pools(dv_metrics_writer *w, const dv_serve *serve) {
     static const dv_metric_family families[] = {
-        {POOL "up", DV_METRIC_GAUGE, NULL, "1 while there is a pool at the path, and it can be read."},
         {POOL "plan_generation", DV_METRIC_GAUGE, NULL, "Number of the pool's plan; 0: there is none."},
         {POOL "plan_in_force", DV_METRIC_GAUGE, NULL, "1 while all members follow the plan."},
         {POOL "plan_age_seconds", DV_METRIC_GAUGE, "seconds", "Time since the plan was written."},
@@ -127,13 +131,13 @@ static void put_pools(dv_metrics_writer *w, const dv_serve *serve) {
         {POOL "load_share_most", DV_METRIC_GAUGE, NULL,
          "Load of the fullest member, as a part of its fair share: 1 is even; only where the plan has loads."},
     };
-    put_each(w, serve, &families[0], false, up);
+    put_up(w, serve);
     put_gauges(w, serve);
-    put_each(w, serve, &families[1], false, generation);
-    put_each(w, serve, &families[2], false, in_force);
-    put_each(w, serve, &families[3], true, plan_age);
-    put_each(w, serve, &families[4], false, moves);
-    put_each(w, serve, &families[5], true, most_share);
+    put_each(w, serve, &families[0], false, generation);
+    put_each(w, serve, &families[1], false, in_force);
+    put_each(w, serve, &families[2], true, plan_age);
+    put_each(w, serve, &families[3], false, moves);
+    put_each(w, serve, &families[4], true, most_share);
 }
 
 /* ---- locks and the registry ---- */

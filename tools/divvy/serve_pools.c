@@ -12,6 +12,8 @@
 
 /* A search with many questions is repeated less often: NODES_A_SECOND. */
 enum { SEARCH_MS = 10000, NODES_A_SECOND = 1000 };
+/* So many slow pools in a row are servers that stand still. */
+enum { SLOW_MAX = 3 };
 
 /* ---- one more ---- */
 
@@ -153,13 +155,21 @@ static bool is_of_all(int error) {
     return error == DIVVY_ECANCELED || error == DIVVY_EAUTH || dv_look_may_recover(error);
 }
 
+/* Returns whether the servers answer, and the pool takes longer than a look may. */
+static bool is_slow(const dv_serve_pools *p, int error) {
+    return error == DIVVY_ETIMEDOUT && divvy_client_state(dv_look_client(p->look)) == DIVVY_CONNECTED;
+}
+
 int dv_serve_pools_look(dv_serve_pools *p) {
     dv_serve *serve = p->serve;
-    size_t failed = 0;
+    size_t failed = 0, slow = 0, start = p->start;
     int searched = search(p), first = 0;
-    for (size_t i = 0; i < serve->pool_count; i++) {
+    for (size_t k = 0; k < serve->pool_count; k++) {
+        size_t i = (start + k) % serve->pool_count;
         int outcome = look_at_pool(p, i);
-        if (outcome && is_of_all(outcome)) return outcome;
+        slow = is_slow(p, outcome) ? slow + 1 : 0;
+        if (slow) p->start = i + 1; /* where others come to nothing for it, they come first the next time */
+        if (slow ? slow == SLOW_MAX : is_of_all(outcome)) return outcome;
         if (outcome && failed++ == 0) first = outcome;
         bool alone = serve->pool_count > 1 || p->found.below->count > 0;
         note_trouble(&serve->pools[i], &serve->lock, outcome && alone ? divvy_strerror(outcome) : NULL);

@@ -15,6 +15,7 @@ typedef struct {
     dv_serve_follower *followers;                     /* one of each pool; room for DV_SERVE_POOLS_MAX */
     dv_serve_found found;                             /* by the last search */
     int64_t due_ms;                                   /* when to search again */
+    size_t start;                                     /* which is looked at first, of as many as there are */
     bool told_more, told_denied, told_wide, told_cut; /* of what is not shown */
     bool read_any;                                    /* something was read, at least once: it is worth going on */
 } dv_serve_pools;

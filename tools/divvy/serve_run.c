@@ -36,6 +36,7 @@ typedef struct {
     int64_t locks_due_ms, services_due_ms, beat_due_ms;
     char *rest; /* as it was told last */
     int told_error;
+    bool told_hidden;
 } server;
 
 static int64_t sooner(int64_t count) {
@@ -44,6 +45,12 @@ static int64_t sooner(int64_t count) {
 }
 
 /* ---- looks ---- */
+
+/* Tells once of locks or services that may not be read. */
+static void tell_hidden(server *s, size_t count) {
+    if (count && !s->told_hidden) dv_look_hidden(s->look, count);
+    s->told_hidden = s->told_hidden || count;
+}
 
 /* Exchanges what was read for what was before. */
 static void swap_locks(server *s, dv_locks *read) {
@@ -58,6 +65,7 @@ static int look_at_locks(server *s) {
     dv_locks read = {.root = s->serve.options->root, .holders = true};
     if (dv_session_now_ms() < s->locks_due_ms) return 0;
     int error = dv_look_at(s->look, dv_locks_read, &read);
+    if (!error) tell_hidden(s, read.hidden);
     if (!error) swap_locks(s, &read);
     dv_locks_clear(&read);
     s->locks_due_ms = sooner(2 * (int64_t)s->serve.locks.entry_count);
@@ -68,6 +76,7 @@ static int look_at_services(server *s) {
     dv_services read = {.path = s->services_path};
     if (dv_session_now_ms() < s->services_due_ms) return 0;
     int error = dv_look_at(s->look, dv_services_read, &read);
+    if (!error) tell_hidden(s, read.hidden);
     if (!error) {
         pthread_mutex_lock(&s->serve.lock);
         dv_services before = s->serve.services;
@@ -92,6 +101,10 @@ static void tell_rest(server *s) {
     }
     pthread_mutex_unlock(&s->serve.lock);
     free(rest);
+}
+
+/* By this pages that have gone are met, so that others get their places. */
+static void beat(server *s) {
     if (dv_session_now_ms() < s->beat_due_ms) return;
     s->beat_due_ms = dv_session_now_ms() + BEAT_MS;
     dv_serve_stream_beat(s->serve.stream);
@@ -126,7 +139,7 @@ static int look_once(server *s) {
     pthread_mutex_unlock(&s->serve.lock);
     tell_rest(s);
     tell_states(s);
-    return s->pools.read_any ? 0 : code;
+    return s->pools.read_any && error != DIVVY_EAUTH ? 0 : code; /* No later look of this client is let in. */
 }
 
 /* ---- the loop ---- */
@@ -136,10 +149,18 @@ static bool asked_to_end(const server *s) {
     return read(s->stop_fd, &info, sizeof info) == (ssize_t)sizeof info;
 }
 
+static void rest(server *s) {
+    int64_t until_ms = dv_session_now_ms() + s->serve.options->interval_ms, left_ms;
+    do {
+        beat(s);
+        left_ms = until_ms - dv_session_now_ms();
+    } while (left_ms > 0 && dv_look_rest(s->look, left_ms < BEAT_MS ? left_ms : BEAT_MS, -1) == DIVVY_ETIMEDOUT);
+}
+
 static int serve_until_asked(server *s) {
     int code;
     while ((code = look_once(s)) == 0 && !asked_to_end(s)) {
-        dv_look_pause(s->look, s->serve.options->interval_ms, NULL);
+        rest(s);
         if (asked_to_end(s)) break;
     }
     return code;

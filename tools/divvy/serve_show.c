@@ -59,6 +59,7 @@ static size_t unhealthy(const dv_serve *serve) {
 
 static bool put_rest(cJSON *json, const dv_serve *serve) {
     return dv_json_number(json, "locks", (int64_t)serve->locks.entry_count) &&
+           dv_json_number(json, "hidden", (int64_t)(serve->locks.hidden + serve->services.hidden)) &&
            dv_json_number(json, "services", (int64_t)serve->services.entry_count) &&
            dv_json_number(json, "unhealthy", (int64_t)unhealthy(serve)) &&
            dv_json_number(json, "malformed", (int64_t)serve->services.malformed_count) &&

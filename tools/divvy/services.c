@@ -175,6 +175,10 @@ static int run_services(const services_options *o) {
     int error = path ? dv_look_at(look, dv_services_read, &services) : DIVVY_ENOMEM;
     if (error) code = dv_look_failed(look, error);
     else code = dv_command_print(print(o, &services));
+    if (code == 0 && services.hidden) {
+        dv_look_hidden(look, services.hidden);
+        code = DV_EXIT_FAILED;
+    }
     dv_look_close(look);
     dv_services_clear(&services);
     free(path);

@@ -43,7 +43,7 @@ static int take_root(void *context, size_t i, const dv_reply *reply) {
 
 static int list_roles(dv_look *look, survey *s) {
     dv_reads root = {DV_CHILDREN, 1, root_path, take_root, s};
-    if (!s->services->role) return dv_look_read(look, &root);
+    if (!s->services->role) return dv_look_read_shown(look, &root, &s->services->hidden);
     s->roles = calloc(1, sizeof *s->roles);
     return s->roles ? add_role(s, dv_look_node_of(s->services->role)) : DIVVY_ENOMEM;
 }
@@ -121,10 +121,11 @@ static int sort(dv_services *services) {
 
 static int survey_services(dv_look *look, survey *s) {
     int error = list_roles(look, s);
+    size_t *hidden = &s->services->hidden;
     dv_reads roles = {DV_CHILDREN, s->role_count, role_path, take_role, s};
-    if (!error) error = dv_look_read(look, &roles);
+    if (!error) error = dv_look_read_shown(look, &roles, s->services->role ? NULL : hidden);
     dv_reads nodes = {DV_GET, s->services->node_count, node_path, take_node, s};
-    if (!error) error = dv_look_read(look, &nodes);
+    if (!error) error = dv_look_read_shown(look, &nodes, hidden);
     return error ? error : sort(s->services);
 }
 

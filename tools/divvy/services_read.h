@@ -19,6 +19,7 @@ typedef struct {
     dv_entry **entries; /* those of the nodes: by role, then by load */
     size_t entry_count;
     size_t malformed_count; /* nodes that are no entries */
+    size_t hidden;          /* nodes that may not be read; of a role that was asked for only those in it */
     int64_t server_ms;      /* what the servers' clock shows, as far as can be told without a write */
 } dv_services;
 
