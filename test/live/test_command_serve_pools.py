@@ -184,8 +184,8 @@ class Below(PoolsCase):
     def test_slow(self):
         slow, quick = self.path + "/a-slow", self.pool("b-quick", ["one"])
         self.make(slow + "/party")
-        self.make_children(slow + "/locks", NODES_MAX)
-        served = self.serve("--path", slow, "--path", quick, "--timeout", "100ms")
+        self.make_children(slow + "/locks", 3 * NODES_MAX)
+        served = self.serve("--path", slow, "--path", quick, "--timeout", "400ms")
         wait_for(lambda: served.pool(1)["read"], "the pool behind it")
         wait_for(lambda: served.pool(0)["trouble"] and not served.json("/state")["trouble"], "its own trouble")
 

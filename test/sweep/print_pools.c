@@ -166,6 +166,7 @@ static char *explain(pool *p, size_t item) {
     status.items = &p->items[item];
     status.item_count = 1;
     const dv_explanation e = {.status = &status,
+                              .item = status.items,
                               .places = places,
                               .place_count = p->items[item].head ? 2 : 0,
                               .is_planned = true,

@@ -260,6 +260,7 @@ static dv_explain_verdict explain(pool *p) {
     dv_status one = p->scene.doctor.status;
     one.item_count = 1;
     dv_explanation e = {.status = &one,
+                        .item = one.items,
                         .places = &place,
                         .place_count = p->items[0].head ? 1 : 0,
                         .is_planned = true,

@@ -121,6 +121,7 @@ static dv_explain_verdict explains(pool *p, size_t item, const char *state, cons
     one.items = &p->items[item];
     one.item_count = 1;
     dv_explanation e = {.status = &one,
+                        .item = one.items,
                         .places = &place,
                         .place_count = p->items[item].head ? 1 : 0,
                         .is_planned = true,

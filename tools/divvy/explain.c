@@ -111,7 +111,7 @@ static void print_plan(const dv_explanation *e, const page *p) {
     char age[DV_AGE_BYTES];
     const dv_plan *plan = dv_status_plan(e->status);
     if (!plan) return;
-    const dv_status_entry *next = dv_explain_item(e)->planned;
+    const dv_status_entry *next = e->item->planned;
     line(p, "plan", "%" PRIu64 ", %s, %s ago%s%s", plan->header.generation, dv_plan_reason_text(plan->header.reason),
          dv_age_text(e->status->read_at_ms - e->planned_ms, age),
          !e->status->in_force ? ", not in force"
@@ -122,7 +122,7 @@ static void print_plan(const dv_explanation *e, const page *p) {
 
 static void print_load(const dv_explanation *e, const page *p) {
     const dv_pool_rules *r = &e->status->rules;
-    size_t item = r->any ? dv_pool_rules_find(r, dv_explain_item(e)->name) : SIZE_MAX;
+    size_t item = r->any ? dv_pool_rules_find(r, e->item->name) : SIZE_MAX;
     double load, part;
     if (item == SIZE_MAX || !dv_pool_rules_load(r, item, &load, &part)) return;
     line(p, "load", "%.3g %s by the plan, %.3g %% of all", load, r->plan->loads->unit, 100 * part);
@@ -135,7 +135,7 @@ static char *print_page(const dv_explanation *e, size_t columns) {
     if (!to) return NULL;
     const page p = {to, columns};
     dv_explain_verdict verdict = dv_explain_judge(e);
-    line(&p, "item", "%s of %s", dv_explain_item(e)->name, e->status->path);
+    line(&p, "item", "%s of %s", e->item->name, e->status->path);
     line(&p, "state", "%s", verdict.state);
     if (e->place_count == 0) line(&p, "owner", "nobody");
     for (size_t i = 0; i < e->place_count; i++) print_place(e, &e->places[i], i ? "waits" : "owner", &p);

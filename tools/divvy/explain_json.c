@@ -17,7 +17,7 @@ static bool put_place(cJSON *array, const dv_explanation *e, const dv_explain_pl
 static bool put_plan(cJSON *json, const dv_explanation *e) {
     const dv_plan *plan = dv_status_plan(e->status);
     if (!plan) return cJSON_AddNullToObject(json, "plan") != NULL;
-    const dv_status_entry *next = dv_explain_item(e)->planned;
+    const dv_status_entry *next = e->item->planned;
     cJSON *object = cJSON_AddObjectToObject(json, "plan");
     return object && dv_json_number(object, "generation", (int64_t)plan->header.generation) &&
            dv_json_text(object, "reason", dv_plan_reason_text(plan->header.reason)) &&
@@ -29,7 +29,7 @@ static bool put_plan(cJSON *json, const dv_explanation *e) {
 /* Only where the plan knows it. */
 static bool put_load(cJSON *json, const dv_explanation *e) {
     const dv_pool_rules *r = &e->status->rules;
-    size_t item = r->any ? dv_pool_rules_find(r, dv_explain_item(e)->name) : SIZE_MAX;
+    size_t item = r->any ? dv_pool_rules_find(r, e->item->name) : SIZE_MAX;
     double load, part;
     if (item == SIZE_MAX || !dv_pool_rules_load(r, item, &load, &part)) return true;
     cJSON *object = cJSON_AddObjectToObject(json, "load");
@@ -40,8 +40,8 @@ static bool put_load(cJSON *json, const dv_explanation *e) {
 cJSON *dv_explain_json(const dv_explanation *e) {
     cJSON *json = cJSON_CreateObject();
     dv_explain_verdict verdict = dv_explain_judge(e);
-    bool good = json && dv_json_text(json, "path", e->status->path) &&
-                dv_json_text(json, "item", dv_explain_item(e)->name) && dv_json_text(json, "state", verdict.state) &&
+    bool good = json && dv_json_text(json, "path", e->status->path) && dv_json_text(json, "item", e->item->name) &&
+                dv_json_text(json, "state", verdict.state) &&
                 dv_json_text_or_null(json, "owner", e->place_count ? e->places[0].name : NULL);
     cJSON *queue = good ? cJSON_AddArrayToObject(json, "queue") : NULL;
     good = queue;
@@ -63,7 +63,7 @@ bool dv_explain_refuses(const dv_explanation *e, const char *item, char why[DV_E
     /* A name that neither the plan has, if it can be read, nor anybody ever asked for. */
     dv_plan_standing standing = status->plan->memory.standing;
     bool unreadable = standing == DV_PLAN_BROKEN || standing == DV_PLAN_NEWER;
-    if (unreadable || e->is_planned || e->place_count > 0 || dv_explain_item(e)->there) return false;
+    if (unreadable || e->is_planned || e->place_count > 0 || e->item->there) return false;
     snprintf(why, DV_EXPLAIN_BYTES, "the pool at %.400s has no item \"%.200s\"", status->path, item);
     return true;
 }

@@ -62,7 +62,7 @@ static void judge_persistent(const dv_explanation *e, const dv_explain_place *ow
     say(v->now,
         "a persistent node stands first in the queue; no member makes such nodes, and nobody works on the item");
     say(v->next, "it goes only when somebody deletes it: zkCli.sh delete %s",
-        dv_shell_word(word, "PATH", "%s/locks/%s/%s", e->status->path, dv_explain_item(e)->node, owner->node));
+        dv_shell_word(word, "PATH", "%s/locks/%s/%s", e->status->path, e->item->node, owner->node));
 }
 
 static void judge_stranger(const dv_explanation *e, const dv_explain_place *owner, dv_explain_verdict *v) {
@@ -101,7 +101,7 @@ static void tell_need(const dv_explanation *e, const char *item, dv_explain_verd
 /* The plan gives it to nobody. */
 static void judge_unassigned(const dv_explanation *e, dv_explain_verdict *v) {
     char pool[DV_SHELL_WORD_BYTES], word[DV_SHELL_WORD_BYTES];
-    const char *item = dv_explain_item(e)->name;
+    const char *item = e->item->name;
     bool paused = v->rule && strcmp(v->rule, "paused") == 0;
     v->state = paused ? "paused" : "unassigned";
     say(v->now, "%s%s",
@@ -235,7 +235,7 @@ static void tell_rule(const dv_explanation *e, const dv_status_item *item, dv_ex
 dv_explain_verdict dv_explain_judge(const dv_explanation *e) {
     dv_explain_verdict v = {.state = "unknown"};
     const dv_status *status = e->status;
-    const dv_status_item *item = dv_explain_item(e);
+    const dv_status_item *item = e->item;
     if (!item) return v;
     bool stranger = e->place_count && e->places[0].member == DV_NO_MEMBER;
     judge_rule(e, item->name, &v);

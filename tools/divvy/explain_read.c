@@ -24,9 +24,9 @@ typedef struct {
     uint32_t index; /* of the item in the plan */
 } survey;
 
-const dv_status_item *dv_explain_item(const dv_explanation *e) {
-    for (size_t i = 0; i < e->status->item_count; i++) {
-        if (strcmp(e->status->items[i].name, e->status->expected->names[0]) == 0) return &e->status->items[i];
+static const dv_status_item *find_item(const dv_status *status) {
+    for (size_t i = 0; i < status->item_count; i++) {
+        if (strcmp(status->items[i].name, status->expected->names[0]) == 0) return &status->items[i];
     }
     return NULL;
 }
@@ -146,7 +146,7 @@ static bool is_in_plan(survey *s, const dv_plan *plan, const char *name) {
 
 static int read_plan(dv_look *look, survey *s) {
     dv_explanation *e = s->e;
-    const dv_status_item *item = dv_explain_item(e);
+    const dv_status_item *item = e->item;
     const dv_plan *plan = dv_status_plan(e->status);
     if (!plan || !item) return 0;
     e->is_planned = is_in_plan(s, plan, item->name);
@@ -172,10 +172,10 @@ int dv_explain_read(dv_look *look, void *context) {
     dv_explanation *e = context;
     dv_explain_clear(e);
     int error = dv_status_pool_read(look, e->status);
-    const dv_status_item *item = dv_explain_item(e);
-    if (error || !item) return error;
+    if (!error) e->item = find_item(e->status);
+    if (!e->item) return error;
     survey s = {.e = e, .root = dv_look_path(look, e->status->path)};
-    s.queue = s.root ? dv_look_deep_path(s.root, "locks", item->node) : NULL;
+    s.queue = s.root ? dv_look_deep_path(s.root, "locks", e->item->node) : NULL;
     error = s.queue ? read_queue(look, &s) : DIVVY_ENOMEM;
     if (!error) error = read_plan(look, &s);
     if (!error) error = dv_deaths_read(look, s.root, &e->deaths);

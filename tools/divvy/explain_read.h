@@ -23,7 +23,8 @@ typedef struct {
 } dv_explain_note;
 
 typedef struct {
-    dv_status *status; /* its `expected` is the item alone */
+    dv_status *status;          /* its `expected` is the item alone */
+    const dv_status_item *item; /* or NULL. Queues inside of its own directory are other items of the status */
     dv_explain_place *places;
     size_t place_count; /* the owner is the first; 0: nobody owns it */
     bool is_planned;    /* the plan knows the item */
@@ -32,8 +33,6 @@ typedef struct {
     dv_plan_deaths deaths;
 } dv_explanation;
 
-/* Returns the item as it stands, or NULL. A queue inside of its own directory is another item of the status. */
-const dv_status_item *dv_explain_item(const dv_explanation *e);
 /* For dv_look_at(): fills in all but `status` of the dv_explanation at `context`, and the status. */
 int dv_explain_read(dv_look *look, void *context);
 /* All but `status`. */
