@@ -172,6 +172,26 @@ class Drain(Case):
         self.assertIn('"weight":1000', plan)
         wait_for(lambda: a.acquired() and len(a.owned) == 12, "it has all items")
 
+    # Where somebody undoes the drain while it waits, there is nothing left to wait for.
+    def test_undone_while_waiting(self):
+        members = a, b = self.start("a", "b")
+        self.wait_divided(members)
+        a.process.send_signal(signal.SIGSTOP) # It releases nothing, so that the wait goes on.
+        words = command("drain", "--path", self.path, "--wait", "a")
+        waiting = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        try:
+            self.assertRegex(waiting.stdout.readline(), r"\Aa: weight 0 \(before: 1000\)")
+            self.assertRegex(self.drain("--weight", "500", "a"), r"\Aa: weight 500 \(before: 0\)")
+            _, errors = waiting.communicate(timeout=DEADLINE_S)
+        finally:
+            a.process.send_signal(signal.SIGCONT)
+            if waiting.poll() is None:
+                waiting.kill()
+                waiting.communicate()
+        self.assertEqual((waiting.returncode, errors), (1, "divvy: somebody has given a the weight 500\n"))
+        wait_for(lambda: a.acquired() and len(a.owned) == 4, "it has the share of that weight")
+
     # A limit of the waiting ends it, with a code of its own: a member whose process is stopped releases nothing.
     def test_wait_timeout(self):
         members = a, b = self.start("a", "b")
