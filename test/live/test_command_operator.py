@@ -88,6 +88,22 @@ class Operator(Case):
         self.ask("pin", ITEM, "lade", warning="divvy: warning: lade is not in the pool %s; until it comes, the owner "
                  "of item-05 is late; there are: a, late; did you mean late?\n" % self.path)
 
+    # An item that is kept for an absent member is not waited for. All that was asked for is done before that is said.
+    def test_wait_for_absent(self):
+        members = a, b = self.start("a", "b", options=("--rejoin-delay", "10m"))
+        self.wait_divided(members)
+        kept, paused = b.owned[0], a.owned[0]
+        b.process.send_signal(signal.SIGKILL)
+        b.stop()
+        wait_for(lambda: re.search(r'"absent":"[1-9a-f]', self.root()), "the plan says that it is away")
+        self.ask("pause", "--wait", paused)
+        for name, words in (("pin", (kept, "b")), ("unpin", (kept,)), ("resume", (kept, paused))):
+            done = run(name, "--path", self.path, "--wait", *words)
+            self.assertEqual((done.returncode, done.stderr.splitlines()[-1:]),
+                             (1, ["divvy: %s is kept for b, which is absent, so it is not waited for" % kept]), done)
+            self.assertRegex(done.stdout, r"\A%s: .*; b by plan " % kept)
+        self.wait_owned(a, paused)
+
     # A move ends with its member, and an unpin undoes it before that.
     def test_move(self):
         members = a, b = self.start("a", "b")

@@ -2,6 +2,7 @@
 #include "operator_wait.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "command.h"
 #include "operator_rounds.h"
 #include "pool/changes.h"
+#include "pool/whom.h"
 
 int dv_operator_wait_init(dv_operator_wait *w, dv_look *look, const dv_operator_options *options) {
     *w = (dv_operator_wait){.options = options, .look = look};
@@ -19,6 +21,7 @@ int dv_operator_wait_init(dv_operator_wait *w, dv_look *look, const dv_operator_
 void dv_operator_wait_free(dv_operator_wait *w) {
     dv_held_wait_free(&w->held);
     dv_plan_free(w->before);
+    free(w->kept);
 }
 
 /* ---- the items ---- */
@@ -55,7 +58,22 @@ static int add_items(dv_held_wait *held, const dv_plan *before, const dv_plan *a
     return error;
 }
 
+/* Notes the first item that the errand is about and that waits for an absent member. */
+static int note_kept(dv_operator_wait *w, const dv_errand *e) {
+    const dv_plan *plan = e->result.after;
+    for (size_t i = 0; !w->kept && i < plan->set->count; i++) {
+        const dv_plan_member *owner = dv_plan_member_at(plan, plan->owners[i]);
+        if (!owner || owner->absent == 0 || !is_about(e, i)) continue;
+        const char *item = plan->set->names[i], *member = dv_whom_identifier(owner);
+        if (asprintf(&w->kept, "%s is kept for %s, which is absent", item, member) >= 0) continue;
+        w->kept = NULL;
+        return DIVVY_ENOMEM;
+    }
+    return 0;
+}
+
 int dv_operator_wait_note(dv_operator_wait *w, const dv_errand *e) {
+    if (note_kept(w, e) != 0) return DIVVY_ENOMEM;
     if (!w->before) w->before = dv_plan_copy(e->result.before);
     return w->before ? add_items(&w->held, e->result.before, e->result.after, e) : DIVVY_ENOMEM;
 }
@@ -101,6 +119,7 @@ static int tell_late(const dv_operator_wait *w) {
 
 int dv_operator_wait_run(dv_operator_wait *w, const dv_ask *again) {
     int64_t limit_ms = w->options->wait_timeout_ms, until_ms = dv_session_now_ms() + limit_ms;
+    if (w->kept) return dv_command_failed("%s, so it is not waited for", w->kept);
     for (;;) {
         int error = dv_look_at(w->look, dv_held_wait_look, &w->held);
         if (error && !dv_look_may_recover(error)) return dv_look_failed(w->look, error);

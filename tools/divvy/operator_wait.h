@@ -10,6 +10,7 @@ typedef struct {
     dv_look *look;
     dv_held_wait held;
     dv_plan *before;  /* the plan before the first request; NULL: none was noted */
+    char *kept;       /* says which item of a request is kept for which absent member; NULL: none was noted */
     uint64_t checked; /* generation of the plan that has no further round, and whose moves are waited for */
     char by[DV_OPERATOR_BY_BYTES];
 } dv_operator_wait;
@@ -19,7 +20,8 @@ int dv_operator_wait_init(dv_operator_wait *wait, dv_look *look, const dv_operat
 void dv_operator_wait_free(dv_operator_wait *wait);
 /* Adds the items that an errand is about, and all that it has moved. 0 or DIVVY_ENOMEM. */
 int dv_operator_wait_note(dv_operator_wait *wait, const dv_errand *errand);
-/* Waits. `again` asks for what is so already, to see whether the plan has further rounds. Returns the exit code. */
+/* Waits, unless an item of a request is kept for an absent member, which may come late, or never. `again` asks for what
+ * is so already, to see whether the plan has further rounds. Returns the exit code. */
 int dv_operator_wait_run(dv_operator_wait *wait, const dv_ask *again);
 
 #endif
