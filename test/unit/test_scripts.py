@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The scripts test/run and quickstart, beside stubs. SPDX-License-Identifier: Apache-2.0"""
+"""The scripts test/run, test/install_packages and quickstart, beside stubs. SPDX-License-Identifier: Apache-2.0"""
 import os
 import pathlib
 import shutil
@@ -69,6 +69,27 @@ class Run(Scripts):
             exit 8
         """)
         self.assert_failed(self.run_beside_stubs("test/run", "-R", "live"), r"no test was run \(ctest: 8\)")
+
+
+class InstallPackages(Scripts):
+    # A package that is there for two architectures is there. One that was removed for both of them is not.
+    def test_architectures(self):
+        self.write("stubs/dpkg-query", """#!/bin/bash
+            case $3 in both) state=(installed installed) ;; one) state=(not-installed installed) ;;
+            removed) state=(config-files config-files) ;; *) exit 1 ;; esac
+            [[ $1 == --show && $2 == --showformat=* ]] || exit 3
+            format=${2#*=}
+            for each in "${state[@]}"; do printf "${format//'${db:Status-Status}'/$each}"; done
+        """)
+        for stub in ("apt-cache", "sudo", "apt-get"):
+            self.write("stubs/" + stub, '#!/bin/sh\necho "$0 $*"\n')
+        install = str(ROOT / "test/install_packages")
+        done = self.run_beside_stubs(install, "both", "one")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        done = self.run_beside_stubs(install, "both", "removed", "one", "unknown")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stderr.startswith("install_packages: installing removed unknown\n"), done.stderr)
+        self.assertRegex(done.stderr, r" install removed unknown\n\Z")
 
 
 class Quickstart(Scripts):
