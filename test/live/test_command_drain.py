@@ -152,7 +152,7 @@ class Drain(Case):
     def test_last_while_waiting(self):
         members = a, b = self.start("a", "b")
         self.wait_divided(members)
-        a.process.send_signal(signal.SIGSTOP) # It releases nothing, so that the wait goes on.
+        a.process.send_signal(signal.SIGSTOP)  # It releases nothing, so that the wait goes on.
         words = command("drain", "--path", self.path, "--wait", "a")
         waiting = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True)
@@ -176,7 +176,7 @@ class Drain(Case):
     def test_undone_while_waiting(self):
         members = a, b = self.start("a", "b")
         self.wait_divided(members)
-        a.process.send_signal(signal.SIGSTOP) # It releases nothing, so that the wait goes on.
+        a.process.send_signal(signal.SIGSTOP)  # It releases nothing, so that the wait goes on.
         words = command("drain", "--path", self.path, "--wait", "a")
         waiting = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True)
