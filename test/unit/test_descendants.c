@@ -1,12 +1,15 @@
 /* Which of the processes that come from this one live. SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -169,6 +172,55 @@ TEST(test_spared) {
     assert_int_equal(dv_descendants_find(&list, &everything), 0);
     assert_int_equal(list.count, 2);
     free(list.all);
+}
+
+/* Calls that the kernel refuses, with this error; 0: none. */
+static long refused_call;
+static int refused_error;
+
+/* Only dv_process_signal() uses syscall(3). */
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...) {
+    long a[4];
+    va_list arguments;
+    va_start(arguments, number);
+    for (int i = 0; i < 4; i++) a[i] = va_arg(arguments, long);
+    va_end(arguments);
+    if (!refused_error || number != refused_call) return __real_syscall(number, a[0], a[1], a[2], a[3]);
+    errno = refused_error;
+    return -1;
+}
+
+static bool has_ended(pid_t pid) {
+    for (int i = 0; i < 5000; i++) {
+        if (waitpid(pid, NULL, WNOHANG) == pid) return true;
+        usleep(1000);
+    }
+    return false;
+}
+
+static void kill_daemon(long call, int error) {
+    dv_processes list;
+    start_daemon(do_nothing);
+    assert_int_equal(dv_descendants_find(&list, &everything), 0);
+    assert_int_equal(list.count, 1);
+    refused_call = call;
+    refused_error = error;
+    dv_process former = list.all[0];
+    former.started--;
+    dv_process_signal(&former, SIGKILL);
+    assert_false(dv_descendants_are_gone(&everything));
+    dv_process_signal(&list.all[0], SIGTERM);
+    refused_error = 0;
+    assert_true(has_ended(list.all[0].pid));
+    free(list.all);
+}
+
+/* A daemon is ended also where the kernel refuses pidfds, but not the process that has a former one's number. */
+TEST(test_without_pidfds) {
+    kill_daemon(SYS_pidfd_open, ENOSYS);
+    kill_daemon(SYS_pidfd_open, EPERM);
+    kill_daemon(SYS_pidfd_send_signal, EPERM);
 }
 
 static pthread_barrier_t looked;

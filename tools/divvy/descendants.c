@@ -265,10 +265,12 @@ bool dv_descendants_are_gone(const dv_descent *which) {
 void dv_process_signal(const dv_process *process, int number) {
     assert(process->pid > 1 && process->pid != getpid());
     int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
-    if (fd < 0) return;
+    if (fd < 0 && errno == ESRCH) return;
     /* The descriptor holds the process that has the number now. Is that still the one that was found? */
     dv_process now;
-    if (look_at(process->pid, &now) > 0 && now.started == process->started)
-        syscall(SYS_pidfd_send_signal, fd, number, NULL, 0);
-    close(fd);
+    bool found = look_at(process->pid, &now) > 0 && now.started == process->started;
+    /* Linux before 5.3 and some sandboxes refuse these calls. */
+    bool refused = fd < 0 || (found && syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) != 0 && errno != ESRCH);
+    if (found && refused) kill(process->pid, number);
+    if (fd >= 0) close(fd);
 }
