@@ -163,6 +163,7 @@ static int start(locker *l) {
     int outcome = make_environment(l, &e);
     config.environment = e.list;
     if (l->options.hold) l->run.end_grace_ms = l->grace_ms;
+    l->run.holds = l->options.hold;
     if (outcome == 0) outcome = dv_run_start(&l->run, &config);
     if (outcome != 0) dv_command_say("cannot start the command: %s", strerror(errno));
     free(e.name);

@@ -129,15 +129,21 @@ static void take_signal_alone(dv_run *run, int number) {
     if (number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT) run->asked = number;
 }
 
+/* Returns whether the signal ends the command, with some time, instead of being passed on. */
+static bool ends(const dv_run *run, int number) {
+    if (run->end_grace_ms < 0) return false;
+    return number == SIGTERM || number == SIGHUP || (run->holds && (number == SIGINT || number == SIGQUIT));
+}
+
 static void take_signal(dv_run *run, int number) {
     if (!run->guardian || run->over) {
         take_signal_alone(run, number);
     } else if (number == SIGCONT) {
         dv_guardian_continue(run->guardian);
-    } else if (run->end_grace_ms >= 0 && (number == SIGTERM || number == SIGHUP)) {
+    } else if (ends(run, number)) {
         run->asked = number;
         dv_guardian_end(run->guardian, run->end_grace_ms);
-    } else {
+    } else if (!run->holds || number == SIGTSTP) {
         run->passed = number;
         dv_guardian_signal(run->guardian, number);
     }
