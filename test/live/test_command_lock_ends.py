@@ -268,16 +268,21 @@ class Signals(Case):
         self.assertEqual(running.end(), 33, running)
         self.assertEqual(self.read("log"), list(names))
 
-    # A stop and the end of it reach the command, and divvy goes on to hold the lock where there is no terminal.
+    # Without a terminal, too, a stop and the end of it reach the command, and divvy stops with it: a command that is
+    # stopped for longer than the session lasts loses the lock, and is ended.
     def test_stop_and_continue(self):
-        running = self.script(text='echo $$ >"$1/pid"; echo ready; exec sleep 60').says("ready")
+        running = self.script("--session-timeout", "%ds" % LONG_T, text='echo $$ >"$1/pid"; exec sleep 60',
+                              start_new_session=True)
         pid = self.pids("pid")[0]
-        running.process.send_signal(signal.SIGTSTP)
-        wait_for(lambda: state(pid) == "T", "the command is stopped", running)
+        for go_on in (True, False):
+            running.process.send_signal(signal.SIGTSTP)
+            wait_for(lambda: state(pid) == state(running.pid) == "T", "both are stopped", running)
+            if go_on:
+                running.process.send_signal(signal.SIGCONT)
+                wait_for(lambda: state(pid) == state(running.pid) == "S", "both go on", running)
+        wait_for(lambda: not alive(pid), "the command is ended", running)
         running.process.send_signal(signal.SIGCONT)
-        wait_for(lambda: state(pid) == "S", "the command goes on", running)
-        running.process.terminate()
-        self.assertEqual(running.end(), 128 + signal.SIGTERM)
+        self.assertEqual(running.end(), LOST, running)
 
     # SIGHUP that nohup has ignored is neither acted upon nor passed on.
     def test_nohup(self):

@@ -2,10 +2,12 @@
 #include "command.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <divvy/divvy.h>
 
@@ -87,4 +89,10 @@ int dv_command_print(char *text) {
     fputs(text, stdout);
     free(text);
     return dv_command_printed();
+}
+
+bool dv_command_has_terminal(void) {
+    int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0) close(fd);
+    return fd >= 0;
 }

@@ -87,4 +87,7 @@ int dv_command_printed(void);
 /* Prints `text` on stdio's stdout and frees it; NULL: an allocation failed, which is told. Returns the exit code. */
 int dv_command_print(char *text);
 
+/* Returns whether a terminal controls this process. */
+bool dv_command_has_terminal(void);
+
 #endif

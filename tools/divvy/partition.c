@@ -98,12 +98,6 @@ static void take_signals(process *all) {
     }
 }
 
-static bool has_terminal(void) {
-    int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (fd >= 0) close(fd);
-    return fd >= 0;
-}
-
 /* SIGHUP asks for the items to be read again, as it does of other services, unless it tells that our terminal has
  * gone. */
 static void take_hangups(process *all) {
@@ -111,7 +105,7 @@ static void take_hangups(process *all) {
     unsigned count = 0;
     while (read(all->hangup_fd, &info, sizeof info) == (ssize_t)sizeof info) count++;
     if (count == 0 || all->signals > 0) return;
-    if (all->on_terminal && !has_terminal()) all->signals++;
+    if (all->on_terminal && !dv_command_has_terminal()) all->signals++;
     else dv_partition_items_read_again(&all->items);
 }
 
@@ -242,7 +236,7 @@ static int open_signals(process *all) {
     struct sigaction hangup;
     if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
         sigaddset(dv_partition_items_can_be_read_again(&all->options) ? &hangups : &ends, SIGHUP);
-    all->on_terminal = has_terminal();
+    all->on_terminal = dv_command_has_terminal();
     all->signal_fd = all->output.stop_fd = dv_dispositions_receive(&ends);
     all->hangup_fd = all->signal_fd >= 0 ? dv_dispositions_receive(&hangups) : -1;
     if (all->hangup_fd >= 0) return 0;

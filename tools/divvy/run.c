@@ -146,6 +146,8 @@ static void take_signal(dv_run *run, int number) {
     } else if (!run->holds || number == SIGTSTP) {
         run->passed = number;
         dv_guardian_signal(run->guardian, number);
+        /* Without a terminal the guardian tells of no stop. An orphaned process group obeys only SIGSTOP. */
+        if (number == SIGTSTP && !dv_command_has_terminal()) stop(SIGSTOP);
     }
 }
 
