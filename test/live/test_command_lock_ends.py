@@ -205,13 +205,16 @@ class Losses(Case):
             self.assertEqual(self.contenders(), [])
         self.assertEqual(lock("--max-run", "1m", self.name, "sh", "-c", "exit 3").returncode, 3)
 
-    # The lock is kept for --at-least, also when the command has ended; a signal gives it back, and so does the time.
+    # The lock is kept for --at-least, also when the command has ended; a signal gives it back, and so does time.
     def test_at_least(self):
         running = self.script("--at-least", "1h", text="echo done; exit 3").says("done")
         self.assertEqual(lock("--no-wait", self.name, "true").returncode, NOT_HELD)
         self.assertIsNone(running.process.poll())
         running.process.terminate()
         self.assertEqual((running.end(), running.errors), (3, ""), running)
+        running = self.script("--at-least", "1h", text="echo ready; exec sleep 60").says("ready")
+        running.process.terminate()
+        self.assertEqual(running.end(), 128 + signal.SIGTERM, running)
         begun = time.monotonic()
         self.assertEqual(lock("--no-wait", "--at-least", "400ms", self.name, "true").returncode, 0)
         self.assertGreaterEqual(time.monotonic() - begun, 0.4)

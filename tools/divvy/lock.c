@@ -215,10 +215,11 @@ static int judge(const locker *l) {
     return dv_run_code(run, name);
 }
 
-/* With --at-least. A signal ends it. A command that could not be started may be started elsewhere. */
+/* With --at-least. A signal ends it, also one that the command has had. A command that could not be started may be
+ * started elsewhere. */
 static void keep(locker *l) {
     assert(l->run.over);
-    if (l->lost || l->run.refused || l->run.why == DV_ENDED_BY_DEADLINE) return;
+    if (l->lost || l->run.refused || l->run.why == DV_ENDED_BY_DEADLINE || l->run.told) return;
     int64_t until_ms = l->held_since_ms + l->options.at_least_ms, left_ms;
     while (!l->run.asked && (left_ms = until_ms - dv_session_now_ms()) > 0) {
         if (l->claim.lost || !dv_claim_is_held(&l->claim)) {

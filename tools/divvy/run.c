@@ -88,6 +88,7 @@ void dv_run_again(dv_run *run) {
     run->guardian = NULL;
     run->over = run->guardian_died = false;
     run->refused = run->status = run->passed = run->typed = 0;
+    run->told = 0;
     run->why = DV_ENDED_BY_ITSELF;
 }
 
@@ -123,16 +124,20 @@ static void stop(int number) {
     sigaction(number, &old, NULL);
 }
 
+static bool asks_for_end(int number) {
+    return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+}
+
 static void take_signal_alone(dv_run *run, int number) {
     assert(!run->guardian || run->over);
     if (number == SIGTSTP) stop(number);
-    if (number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT) run->asked = number;
+    if (asks_for_end(number)) run->asked = number;
 }
 
 /* Returns whether the signal ends the command, with some time, instead of being passed on. */
 static bool ends(const dv_run *run, int number) {
     if (run->end_grace_ms < 0) return false;
-    return number == SIGTERM || number == SIGHUP || (run->holds && (number == SIGINT || number == SIGQUIT));
+    return number == SIGTERM || number == SIGHUP || (run->holds && asks_for_end(number));
 }
 
 static void take_signal(dv_run *run, int number) {
@@ -145,6 +150,7 @@ static void take_signal(dv_run *run, int number) {
         dv_guardian_end(run->guardian, run->end_grace_ms);
     } else if (!run->holds || number == SIGTSTP) {
         run->passed = number;
+        if (asks_for_end(number)) run->told |= UINT32_C(1) << number;
         dv_guardian_signal(run->guardian, number);
         /* Without a terminal the guardian tells of no stop. An orphaned process group obeys only SIGSTOP. */
         if (number == SIGTSTP && !dv_command_has_terminal()) stop(SIGSTOP);

@@ -16,6 +16,7 @@ typedef struct {
     bool holds;           /* the command is a stand-in: SIGINT and SIGQUIT end it so, too; it is told of stops alone */
     int asked;            /* the last signal that asked us to end, and was not passed on to a command; 0: none */
     int passed;           /* the last that was passed on; 0: none */
+    uint32_t told;        /* those that ask for an end and were passed on: a bit for each, by its number */
     int typed;            /* the last that the terminal sent to all of our group: SIGINT, SIGQUIT; 0: none */
     bool over;            /* the command has ended, with all its processes; why and how follows */
     int refused;          /* errno: it could not be executed */
