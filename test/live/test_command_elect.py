@@ -71,6 +71,14 @@ class Elect(Case):
         first.process.send_signal(signal.SIGINT)
         self.assertEqual(first.end(), 0, first)
 
+    # So it does where another signal follows before the command ends.
+    def test_interrupted_before(self):
+        first = self.candidate("a", text="trap 'echo interrupted' INT; trap 'exit 3' USR1; echo leads; "
+                                         "while :; do sleep 0.02; done").says("leads")
+        first.process.send_signal(signal.SIGINT)
+        first.says("interrupted").process.send_signal(signal.SIGUSR1)
+        self.assertEqual(first.end(), 0, first)
+
     # An operator asks: the command gets SIGTERM, the next one leads, and the one that was asked stands again.
     def test_step_down(self):
         first = self.candidate("a").says("leads")

@@ -15,7 +15,7 @@ import time
 from kazoo.exceptions import NoNodeError
 from kazoo.security import make_digest_acl
 
-from command_harness import DEADLINE_S, NOWHERE, Server, Setting, main, no_credentials, wait_for
+from command_harness import DEADLINE_S, NOWHERE, Server, Setting, main, no_credentials, state, wait_for
 from look_harness import Case, command, run, tree
 
 
@@ -236,15 +236,18 @@ class Announce(Registry):
                 self.assertIn(fragment, announcer.errors)
         self.assertEqual(self.entries(), {})
 
-    # SIGTERM is the command's, which may take its time; the entry goes at once. A signal that ends the command is told
-    # as shells tell it.
+    # SIGTERM is the command's, which may take its time; the entry goes at once, also where another signal follows. A
+    # signal that ends the command is told as shells tell it.
     def test_signals(self):
         go = os.path.join(self.folder.name, "go")
         script = 'trap "end=1" TERM; echo ready; while [ -z "$end" ] || [ ! -e %s ]; do sleep 0.05; done; exit 42' % go
         announcer = Announcer(self, "--load", "1", "--ttl", "6s", program=["sh", "-c", script])
         wait_for(lambda: announcer.output == "ready\n", "the command runs", announcer)
         self.assertEqual(len(self.entries()), 1)
-        announcer.process.terminate()
+        announcer.process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: state(announcer.process.pid) == "T", "it is stopped", announcer)
+        for number in (signal.SIGTERM, signal.SIGWINCH, signal.SIGCONT):
+            announcer.process.send_signal(number)
         wait_for(lambda: not self.entries(), "the entry is gone", announcer)
         time.sleep(2.5)  # more than an interval between heartbeats: none may bring it back
         self.assertEqual((self.entries(), announcer.process.poll()), ({}, None))

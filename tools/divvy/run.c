@@ -87,7 +87,7 @@ void dv_run_again(dv_run *run) {
     dv_guardian_free(run->guardian);
     run->guardian = NULL;
     run->over = run->guardian_died = false;
-    run->refused = run->status = run->passed = run->typed = 0;
+    run->refused = run->status = run->typed = 0;
     run->told = 0;
     run->why = DV_ENDED_BY_ITSELF;
 }
@@ -149,7 +149,6 @@ static void take_signal(dv_run *run, int number) {
         run->asked = number;
         dv_guardian_end(run->guardian, run->end_grace_ms);
     } else if (!run->holds || number == SIGTSTP) {
-        run->passed = number;
         if (asks_for_end(number)) run->told |= UINT32_C(1) << number;
         dv_guardian_signal(run->guardian, number);
         /* Without a terminal the guardian tells of no stop. An orphaned process group obeys only SIGSTOP. */

@@ -15,7 +15,6 @@ typedef struct {
     int64_t end_grace_ms; /* 0 or more: SIGTERM and SIGHUP are not passed on, they end the command with this grace */
     bool holds;           /* the command is a stand-in: SIGINT and SIGQUIT end it so, too; it is told of stops alone */
     int asked;            /* the last signal that asked us to end, and was not passed on to a command; 0: none */
-    int passed;           /* the last that was passed on; 0: none */
     uint32_t told;        /* those that ask for an end and were passed on: a bit for each, by its number */
     int typed;            /* the last that the terminal sent to all of our group: SIGINT, SIGQUIT; 0: none */
     bool over;            /* the command has ended, with all its processes; why and how follows */
