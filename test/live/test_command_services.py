@@ -15,7 +15,7 @@ import time
 from kazoo.exceptions import NoNodeError
 from kazoo.security import make_digest_acl
 
-from command_harness import DEADLINE_S, NOWHERE, Server, Setting, main, no_credentials, state, wait_for
+from command_harness import DEADLINE_S, NOWHERE, Server, Setting, main, no_credentials, stat, state, wait_for
 from look_harness import Case, command, run, tree
 
 
@@ -212,6 +212,16 @@ class Announce(Registry):
         wait_for(lambda: [entry["last_heartbeat"] for entry in self.entries().values()] != beaten, "a heartbeat",
                  announcer)
         self.assertEqual([entry["load"] for entry in self.entries().values()], [-2])
+
+    # What load commands leave in the background stays no zombie for longer than until the next one has ended.
+    def test_load_command_leaves(self):
+        log = self.file("", "log")
+        announcer = Announcer(self, "--load-command", "echo >>%s; sleep 0.01 >/dev/null & echo 1" % log,
+                              "--ttl", "300ms")
+        wait_for(lambda: os.path.getsize(log) > 20, "it is asked for often", announcer)
+        dead = [number for number in map(int, filter(str.isdigit, os.listdir("/proc")))
+                if stat(number) == ("Z", announcer.process.pid)]
+        self.assertLess(len(dead), 8, announcer)
 
     # A load command that hangs is ended with its children, and the service stays healthy.
     def test_load_command_hangs(self):

@@ -44,7 +44,7 @@ void dv_load_end(dv_load_probe *probe) {
     if (!probe->process) return;
     assert(probe->process > 1);
     kill(-probe->process, SIGKILL);
-    while (waitpid(probe->process, NULL, 0) < 0 && errno == EINTR) continue;
+    while (dv_shell_wait(probe->process, NULL, 0) < 0 && errno == EINTR) continue;
     close_output(probe);
     probe->process = 0;
 }
@@ -83,7 +83,7 @@ dv_load_outcome dv_load_look(dv_load_probe *probe, double *load) {
     assert(probe->process > 1);
     read_output(probe);
     if (probe->output_fd < 0) {
-        pid_t ended = waitpid(probe->process, &status, WNOHANG);
+        pid_t ended = dv_shell_wait(probe->process, &status, WNOHANG);
         if (ended == probe->process) {
             probe->process = 0;
             return judge(probe, status, load);

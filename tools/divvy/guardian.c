@@ -120,6 +120,13 @@ int dv_guardians_watch_fd(const dv_guardians *guardians) {
     return guardians->watch;
 }
 
+bool dv_guardians_have(pid_t process) {
+    for (const dv_guardians *one = homes; one; one = one->next) {
+        if (one->forker == process) return true;
+    }
+    return false;
+}
+
 void dv_guardians_set_deadline(dv_guardians *guardians, int64_t deadline_ms) {
     assert(deadline_ms >= 0);
     atomic_store(&guardians->page->deadline_ms, deadline_ms);

@@ -47,6 +47,9 @@ int dv_guardians_open(dv_guardians **out);
  * there is none, as the kernel has no pidfds. */
 int dv_guardians_watch_fd(const dv_guardians *guardians);
 
+/* Returns whether the process is one of our forkers. */
+bool dv_guardians_have(pid_t process);
+
 /* Until when commands may run, in ms of CLOCK_BOOTTIME: divvy_client_time_left_ms() added to a time that was read
  * before. Set it again at least after each divvy_client_process(). 0: nothing may run, nothing is started. An earlier
  * deadline than the last one counts when the last one would have made a guardian look again; so after a loss call

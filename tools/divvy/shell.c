@@ -6,10 +6,25 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "guardian.h"
 #include "tls_options.h"
+
+/* Those that were started and not waited for to the end. */
+static pid_t *running;
+static size_t running_count;
+
+static bool is_running(pid_t process) {
+    for (size_t i = 0; i < running_count; i++) {
+        if (running[i] == process) return true;
+    }
+    return false;
+}
 
 /* No descriptor of ours but the pipe, and signals as usual. */
 static int spawn(pid_t *process, const char *command, int input_fd, int output_fd) {
@@ -43,6 +58,9 @@ int dv_shell_start(pid_t *process, int *output_fd, const char *command, int inpu
     int ends[2];
     *process = 0;
     *output_fd = -1;
+    pid_t *more = realloc(running, (running_count + 1) * sizeof *more);
+    if (!more) return ENOMEM;
+    running = more;
     if (pipe2(ends, O_CLOEXEC) != 0) return errno;
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     int error = spawn(process, command, input_fd, ends[1]);
@@ -53,6 +71,28 @@ int dv_shell_start(pid_t *process, int *output_fd, const char *command, int inpu
         return error;
     }
     assert(*process > 1);
+    running[running_count++] = *process;
     *output_fd = ends[0];
     return 0;
+}
+
+/* Guardians make this process a subreaper: what a command has left in the background becomes our child. */
+static void reap_strays(void) {
+    siginfo_t found = {.si_pid = 0};
+    while (waitid(P_ALL, 0, &found, WEXITED | WNOHANG | WNOWAIT) == 0 && found.si_pid > 0) {
+        /* This one is waited for elsewhere. */
+        if (is_running(found.si_pid) || dv_guardians_have(found.si_pid)) return;
+        waitpid(found.si_pid, NULL, 0);
+    }
+}
+
+pid_t dv_shell_wait(pid_t process, int *status, int options) {
+    assert(is_running(process));
+    pid_t ended = waitpid(process, status, options);
+    if (ended != process) return ended;
+    size_t i = 0;
+    while (running[i] != process) i++;
+    running[i] = running[--running_count];
+    reap_strays();
+    return ended;
 }

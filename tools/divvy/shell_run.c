@@ -40,7 +40,7 @@ static void close_output(dv_shell_run *run) {
 static void end(dv_shell_run *run) {
     assert(run->process > 1);
     kill(-run->process, SIGKILL);
-    while (waitpid(run->process, NULL, 0) < 0 && errno == EINTR) continue;
+    while (dv_shell_wait(run->process, NULL, 0) < 0 && errno == EINTR) continue;
     close_output(run);
     run->process = 0;
 }
@@ -90,7 +90,7 @@ dv_shell_run_outcome dv_shell_run_look(dv_shell_run *run) {
     int status;
     assert(run->process > 1);
     bool in_bounds = read_output(run);
-    if (in_bounds && run->output_fd < 0 && waitpid(run->process, &status, WNOHANG) == run->process)
+    if (in_bounds && run->output_fd < 0 && dv_shell_wait(run->process, &status, WNOHANG) == run->process)
         return judge(run, status);
     if (in_bounds && dv_session_now_ms() < run->deadline_ms) return DV_SHELL_RUN_RUNS;
     if (in_bounds) say_why(run, "was ended: it has not finished within %d s", DV_SHELL_RUN_TIMEOUT_MS / 1000);
