@@ -34,6 +34,15 @@ static inline bool has(const dv_findings *f, const char *check) {
     return false;
 }
 
+/* Returns the first finding of a check. */
+static inline const dv_finding *found(const dv_findings *f, const char *check) {
+    for (size_t i = 0; i < f->count; i++) {
+        if (strcmp(f->list[i].check, check) == 0) return &f->list[i];
+    }
+    fail_msg("nothing of %s", check);
+    return NULL;
+}
+
 static inline dv_server server(const char *host, dv_server_state state) {
     dv_server s = {.host = text(host), .state = state, .srvr = {.told = true, .mode = "follower"}, .took_ms = 1};
     s.conf = (dv_word_conf){2000, 4000, 40000, 1, 5, false};

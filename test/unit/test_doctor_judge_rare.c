@@ -127,6 +127,41 @@ TEST(test_acls_differ) {
     clear(&p, &f);
 }
 
+/* The list that is advised has all entries of the party's. Where a server has hidden a hash, no list is advised: nobody
+ * has the password of such an entry. */
+TEST(test_acls_to_set) {
+    char *few[] = {text("r world:anyone")}, *many[] = {text("cdrwa digest:bob:bH4="), text("cdrw sasl:amy")};
+    char *hidden[] = {text("cdrw sasl:amy"), text("cdrwa digest:bob:x")}, *comma[] = {text("cdrwa x509:CN=a,O=b")};
+    dv_doctor_acl acls[] = {{.path = text("/q"), .entries = many, .entry_count = 2},
+                            {.path = text("/q/party"), .entries = many, .entry_count = 2},
+                            {.path = text("/q/locks"), .entries = few, .entry_count = 1}};
+    pool p;
+    set_pool(&p, 60 * SECOND_MS);
+    p.scene.doctor.acls = acls;
+    p.scene.doctor.acl_count = 3;
+    p.scene.doctor.user = "bob";
+    dv_findings f = judge(&p);
+    assert_string_equal(found(&f, "acl")->todo, "zkCli.sh setAcl /q/locks digest:bob:bH4=:cdrwa,sasl:amy:cdrw");
+    dv_findings_clear(&f);
+    acls[1].entries = hidden;
+    f = judge(&p);
+    assert_string_equal(found(&f, "acl")->todo,
+                        "run it again with the pool's credentials, as the list to set is hidden "
+                        "from others: --auth-file FILE");
+    dv_findings_clear(&f);
+    acls[1].entries = comma;
+    acls[1].entry_count = 1;
+    p.scene.doctor.hides_names = true;
+    f = judge(&p);
+    assert_string_equal(found(&f, "acl")->todo, "give the pool's members the permissions cdrwa there");
+    dv_findings_clear(&f);
+    hidden[0] = hidden[1] = text("r digest:bob:x");
+    acls[1].entries = acls[2].entries = hidden;
+    f = judge(&p);
+    assert_non_null(strstr(found(&f, "acl")->todo, "--auth-file FILE"));
+    clear(&p, &f);
+}
+
 /* Queues whose paths fill what a session may watch, and notes that outlasted their members. */
 TEST(test_limits_and_notes) {
     enum { LONG = 1 << 20 };

@@ -36,15 +36,6 @@ TEST(test_wishes_are_well) {
     clear(&p, &f);
 }
 
-/* Returns the first finding of a check. */
-static const dv_finding *found(const dv_findings *f, const char *check) {
-    for (size_t i = 0; i < f->count; i++) {
-        if (strcmp(f->list[i].check, check) == 0) return &f->list[i];
-    }
-    fail_msg("nothing of %s", check);
-    return NULL;
-}
-
 /* A quarantine is told at once: which item, who paused it, why, and what ends it. */
 TEST(test_quarantine) {
     pool p;

@@ -4,14 +4,6 @@
 
 #include "doctor_fixture.h"
 
-static const dv_finding *found(const dv_findings *f, const char *check) {
-    for (size_t i = 0; i < f->count; i++) {
-        if (strcmp(f->list[i].check, check) == 0) return &f->list[i];
-    }
-    fail_msg("nothing of %s", check);
-    return NULL;
-}
-
 static void wish_by(pool *p, dv_wish_kind kind, const char *name, const char *value, const char *by, const char *why,
                     int64_t age_ms) {
     dv_plan *plan = p->plan.memory.plan;
@@ -382,7 +374,7 @@ TEST(test_acls) {
     clear(&p, &f);
 }
 
-/* Without a party to compare with, the advice is the list that lets all do all. */
+/* Without a party to compare with, a list that is open to all lets all do all. */
 TEST(test_acls_of_a_root_pool) {
     char *nobody[] = {text("odd")};
     dv_doctor_acl acls[] = {{.path = text("/"), .entries = nobody, .entry_count = 1},
@@ -393,7 +385,11 @@ TEST(test_acls_of_a_root_pool) {
     p.scene.doctor.path = p.scene.doctor.status.path = "/";
     dv_findings f = judge(&p);
     assert_true(says(&f, DV_DOCTOR_ERROR, "acl", "nobody may create below it: the access list is odd"));
-    assert_string_equal(found(&f, "acl")->todo, "zkCli.sh setAcl / world:anyone:");
+    assert_string_equal(found(&f, "acl")->todo, "give the pool's members the permissions cdrwa there");
+    dv_findings_clear(&f);
+    nobody[0] = text("cr world:anyone");
+    f = judge(&p);
+    assert_string_equal(found(&f, "acl")->todo, "zkCli.sh setAcl /party world:anyone:cdrwa");
     dv_findings_clear(&f);
     acls[0].error = DIVVY_EACCES;
     f = judge(&p);

@@ -76,14 +76,59 @@ static const char *word_of(char permission) {
                                : "write";
 }
 
-/* P/party, which members make first, shows what the pool's lists are like. */
+/* Returns whether a server has hidden the hash of an entry, as from clients that may not administrate the node. */
+static bool is_masked(const char *who) {
+    if (strncmp(who, "digest:", 7) != 0) return false;
+    const char *hash = strchr(who + 7, ':');
+    return !hash || strcmp(hash, ":x") == 0;
+}
+
+static bool has_masked(const dv_doctor_acl *acl) {
+    bool masked = false;
+    for (size_t i = 0; i < acl->entry_count && !masked; i++) {
+        const char *space = strchr(acl->entries[i], ' ');
+        masked = space && is_masked(space + 1);
+    }
+    return masked;
+}
+
+/* Writes a list as setAcl takes it. Returns false for one that it does not take: it divides at each comma. */
+static bool print_acl(const dv_doctor_acl *acl, char *out, size_t bytes) {
+    size_t used = 0;
+    for (size_t i = 0; i < acl->entry_count && used < bytes; i++) {
+        const char *entry = acl->entries[i], *space = strchr(entry, ' ');
+        if (!space || space == entry || strchr(entry, ',')) return false;
+        int printed =
+            snprintf(out + used, bytes - used, "%s%s:%.*s", i ? "," : "", space + 1, (int)(space - entry), entry);
+        if (printed > 0) used += (size_t)printed;
+    }
+    return acl->entry_count > 0;
+}
+
+static bool is_open(const dv_doctor_acl *acl) {
+    bool open = true;
+    for (size_t i = 0; i < acl->entry_count && open; i++) {
+        const char *space = strchr(acl->entries[i], ' ');
+        open = space && strcmp(space + 1, "world:anyone") == 0;
+    }
+    return open;
+}
+
+/* P/party, which members make first, shows what the pool's lists are like, unless it lacks the same. */
 static void advise_acl(const dv_doctor *d, const dv_doctor_acl *acl, dv_finding *finding) {
-    char node[DV_SHELL_WORD_BYTES], list[DV_SHELL_WORD_BYTES];
-    const dv_doctor_acl *party = d->acl_count > 1 ? &d->acls[1] : NULL;
-    const char *entry = party && party != acl && party->entry_count ? party->entries[0] : "cdrwa world:anyone";
-    const char *space = strchr(entry, ' ');
-    dv_shell_word(list, "ACL", "%s:%.*s", space ? space + 1 : "world:anyone", space ? (int)(space - entry) : 0, entry);
-    dv_finding_todo(finding, "zkCli.sh setAcl %s %s", dv_shell_word(node, "PATH", "%s", acl->path), list);
+    char node[DV_SHELL_WORD_BYTES], word[DV_SHELL_WORD_BYTES], list[2 * DV_SHELL_WORD_BYTES], nobody[8], us[8];
+    const dv_doctor_acl *model = d->acl_count > 1 ? &d->acls[1] : acl;
+    find_missing(d, model, needed_of(d, acl), nobody, us);
+    if (*nobody) model = acl;
+    bool known = model == acl ? is_open(acl) : print_acl(model, list, sizeof list);
+    if (model == acl) strcpy(list, "world:anyone:cdrwa");
+    if (has_masked(model))
+        dv_finding_todo(finding, "run it again with the pool's credentials, as the list to set is hidden from others: "
+                                 "--auth-file FILE");
+    else if (known)
+        dv_finding_todo(finding, "zkCli.sh setAcl %s %s", dv_shell_word(node, "PATH", "%s", acl->path),
+                        dv_shell_word(word, "ACL", "%s", list));
+    else dv_finding_todo(finding, "give the pool's members the permissions cdrwa there");
 }
 
 static void judge_acl(const dv_doctor *d, const dv_doctor_acl *acl, dv_findings *f) {
