@@ -139,14 +139,47 @@ TEST(test_lag) {
     dv_findings_clear(&f);
 }
 
-/* A server whose tree was not its leader's. */
+/* A server whose tree was not its leader's gets the others' data. Half of all may be right, and are not emptied. */
 TEST(test_tree) {
     scene s;
     set_scene(&s);
+    for (size_t i = 0; i < 3; i++) s.servers[i].conf.server_count = 4;
     s.servers[1].mismatches = 155;
     dv_findings f = judge_servers(&s);
     assert_true(says(&f, DV_DOCTOR_ERROR, "tree", "after 155 transactions its tree was not its leader's"));
+    assert_non_null(strstr(found(&f, "tree")->todo, "stop it, empty the folders version-2"));
     dv_findings_clear(&f);
+    s.servers[2].mismatches = 1;
+    f = judge_servers(&s);
+    assert_true(says(&f, DV_DOCTOR_ERROR, "tree", "not its leader's; so it is on 2 of 4 servers"));
+    assert_null(strstr(found(&f, "tree")->todo, "stop it, empty"));
+    assert_non_null(strstr(found(&f, "tree")->todo, "empty those of one wrong server, and wait"));
+    dv_findings_clear(&f);
+}
+
+/* The data of a server that stands alone, or may do so, are nowhere else: nobody is told to empty them. */
+TEST(test_tree_of_one) {
+    static const struct {
+        dv_word_srvr srvr;
+        size_t server_count;
+        bool alone;
+    } rows[] = {{{.told = true, .mode = "standalone"}, 0, true},
+                {{.told = true, .mode = "standalone"}, 5, true},
+                {{.told = true, .mode = "leader"}, 1, true},
+                {{.told = false}, 0, true},
+                {{.told = false}, 5, false},
+                {{.told = true, .mode = "follower"}, 0, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        scene s;
+        set_scene(&s);
+        s.servers[1].mismatches = 155;
+        s.servers[1].srvr = rows[i].srvr;
+        s.servers[1].conf.server_count = rows[i].server_count;
+        dv_findings f = judge_servers(&s);
+        assert_int_equal(strstr(found(&f, "tree")->todo, "restore a backup") != NULL, rows[i].alone);
+        assert_int_equal(strstr(found(&f, "tree")->todo, "empty the folders") == NULL, rows[i].alone);
+        dv_findings_clear(&f);
+    }
 }
 
 /* ---- a pool ---- */

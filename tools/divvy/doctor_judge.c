@@ -143,17 +143,47 @@ static void judge_lag(const dv_doctor *d, dv_findings *f) {
     }
 }
 
+/* Returns whether no other server has the data, or it is not known that one has. */
+static bool stands_alone(const dv_server *s) {
+    if (strcmp(s->srvr.mode, "standalone") == 0) return true;
+    return s->conf.server_count == 1 || (s->conf.server_count == 0 && !s->srvr.told);
+}
+
+/* `wrong` of `all` servers are so. */
+static void judge_tree(const dv_server *s, size_t wrong, size_t all, dv_findings *f) {
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_ERROR, "tree", s->host);
+    if (stands_alone(s)) {
+        dv_finding_what(finding, "after %" PRId64 " transactions its tree was not what its log says", s->mismatches);
+        dv_finding_why(finding, "it lacks nodes, or shows deleted ones, and no other server has them");
+        dv_finding_todo(finding, "stop it, and copy the folders version-2 of its dataDir and dataLogDir away; then "
+                                 "restore a backup, or compare its nodes with one");
+        return;
+    }
+    dv_finding_why(finding, "it lacks nodes, or shows deleted ones: an item could have two owners");
+    if (2 * wrong < all) {
+        dv_finding_what(finding, "after %" PRId64 " transactions its tree was not its leader's", s->mismatches);
+        dv_finding_todo(finding, "while all other servers run, stop it, empty the folders version-2 of its dataDir and "
+                                 "dataLogDir, and start it");
+    } else {
+        dv_finding_what(finding,
+                        "after %" PRId64 " transactions its tree was not its leader's; so it is on %zu of %zu "
+                        "servers",
+                        s->mismatches, wrong, all);
+        dv_finding_todo(finding, "copy the folders version-2 of all servers away, and find out whose nodes are right; "
+                                 "then empty those of one wrong server, and wait until it follows before the next");
+    }
+}
+
 /* A server that lost transactions, or has some that never were, says so itself: each has a digest of the tree behind
  * it. */
 static void judge_trees(const dv_doctor *d, dv_findings *f) {
+    size_t wrong = 0, all = d->servers.count;
     for (size_t i = 0; i < d->servers.count; i++) {
-        const dv_server *s = &d->servers.list[i];
-        if (s->mismatches == 0) continue;
-        dv_finding *finding = dv_findings_add(f, DV_DOCTOR_ERROR, "tree", s->host);
-        dv_finding_what(finding, "after %" PRId64 " transactions its tree was not its leader's", s->mismatches);
-        dv_finding_why(finding, "it lacks nodes, or shows deleted ones: an item could have two owners");
-        dv_finding_todo(finding, "while all other servers run, stop it, empty the folders version-2 of its dataDir and "
-                                 "dataLogDir, and start it");
+        wrong += d->servers.list[i].mismatches > 0;
+        if (d->servers.list[i].conf.server_count > all) all = d->servers.list[i].conf.server_count;
+    }
+    for (size_t i = 0; i < d->servers.count; i++) {
+        if (d->servers.list[i].mismatches > 0) judge_tree(&d->servers.list[i], wrong, all, f);
     }
 }
 
