@@ -58,6 +58,8 @@ TEST(test_mntr) {
     assert_int_equal(dv_word_mntr_mismatches(mntr, strlen(mntr)), 7);
     assert_int_equal(dv_word_mntr_mismatches(mntr, strlen("zk_server_state\tfollower\n")), 0);
     assert_int_equal(dv_word_mntr_mismatches(refused, strlen(refused)), 0);
+    static const char cut[] = "zk_server_state\tfollower\nzk_digest_mismatches_count\t15";
+    assert_int_equal(dv_word_mntr_mismatches(cut, strlen(cut)), 0);
     static const char below[] = "zk_digest_mismatches_count\t-1\n",
                       above[] = "zk_digest_mismatches_count\t99999999999999999999999\n";
     assert_int_equal(dv_word_mntr_mismatches(below, strlen(below)), 0);
@@ -82,6 +84,24 @@ TEST(test_cons) {
     assert_false(dv_word_cons_parse("", 0, &list, &count));
     assert_int_equal(count, 4);
     free(list);
+}
+
+/* A list of more connections than are taken is not the whole one, and says so. */
+TEST(test_cons_without_end) {
+    enum { MOST = 100000 };
+    static const char line[] = " /10.0.0.7:4000[1](queued=0,recved=3,sent=3,sid=0x1,est=1,to=6000,lresp=1)\n";
+    size_t bytes = strlen(line), count = 0;
+    dv_word_connection *list = NULL;
+    char *many = malloc((MOST + 1) * bytes);
+    assert_non_null(many);
+    for (size_t i = 0; i <= MOST; i++) memcpy(many + i * bytes, line, bytes);
+    assert_true(dv_word_cons_parse(many, MOST * bytes, &list, &count));
+    assert_int_equal(count, MOST);
+    count = 0;
+    assert_false(dv_word_cons_parse(many, (MOST + 1) * bytes, &list, &count));
+    assert_int_equal(count, MOST);
+    free(list);
+    free(many);
 }
 
 /* Each beginning of an answer is parsed within its bounds, which a sanitizer watches. */

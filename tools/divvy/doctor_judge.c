@@ -331,7 +331,7 @@ static void judge_words(const dv_doctor *d, dv_findings *f) {
     if (mute) {
         dv_finding_what(finding, "%zu of the servers do%s not list their clients", mute, mute == 1 ? "es" : "");
         dv_finding_why(finding, "so neither ghosts and frozen members nor clocks can be told");
-        dv_finding_todo(finding, "%s", whitelist);
+        dv_finding_todo(finding, "%s; if the list is only slow: --server-timeout 5s", whitelist);
     } else if (twofold) {
         dv_finding_what(finding, "servers serve clients in plain text and over TLS, and list those of our kind only");
     } else {

@@ -104,19 +104,6 @@ static void ask_who(const round *r, const struct addrinfo *where, const char *ho
     }
 }
 
-static void ask_clients(const round *r, const struct addrinfo *where, answer *out) {
-    char *text = malloc(CLIENTS_BYTES);
-    if (!text) return;
-    size_t bytes = ask(r, where, "srvr", text, CLIENTS_BYTES, r->until_ms);
-    out->found.later = dv_word_srvr_parse(text, bytes);
-    bytes = ask(r, where, "cons", text, CLIENTS_BYTES, r->until_ms);
-    out->found.lists_clients =
-        bytes < CLIENTS_BYTES && dv_word_cons_parse(text, bytes, &out->connections, &out->connection_count);
-    bytes = ask(r, where, "mntr", text, CLIENTS_BYTES, r->until_ms);
-    out->found.mismatches = dv_word_mntr_mismatches(text, bytes);
-    free(text);
-}
-
 static void tell_address(const struct addrinfo *where, dv_server *out) {
     char ip[64], port[16];
     if (getnameinfo(where->ai_addr, where->ai_addrlen, ip, sizeof ip, port, sizeof port,
@@ -130,6 +117,21 @@ static void publish(round *r, size_t index, dv_server *found) {
     pthread_mutex_lock(&r->mutex);
     r->tasks[index].answer.found = *found;
     pthread_mutex_unlock(&r->mutex);
+}
+
+static void ask_clients(round *r, size_t index, const struct addrinfo *where, answer *out) {
+    char *text = malloc(CLIENTS_BYTES);
+    if (!text) return;
+    size_t bytes = ask(r, where, "srvr", text, CLIENTS_BYTES, r->until_ms);
+    out->found.later = dv_word_srvr_parse(text, bytes);
+    bytes = ask(r, where, "mntr", text, CLIENTS_BYTES, r->until_ms); /* A long list must not keep it out. */
+    out->found.mismatches = dv_word_mntr_mismatches(text, bytes);
+    publish(r, index, &out->found);
+    bytes = ask(r, where, "cons", text, CLIENTS_BYTES, r->until_ms);
+    bool whole = bytes < CLIENTS_BYTES && dv_monotonic_ms() < r->until_ms;
+    bool listed = dv_word_cons_parse(text, bytes, &out->connections, &out->connection_count);
+    out->found.lists_clients = whole && listed;
+    free(text);
 }
 
 /* Tries the addresses of a name in turn, each for its share of the time. */
@@ -147,7 +149,7 @@ static void look_at(round *r, size_t index, answer *out) {
         int64_t left_ms = r->until_ms - dv_monotonic_ms();
         tell_address(a, &out->found);
         publish(r, index, &out->found);
-        if (r->clients) ask_clients(r, a, out);
+        if (r->clients) ask_clients(r, index, a, out);
         else ask_who(r, a, host, &out->found, dv_monotonic_ms() + left_ms / count);
         if (r->clients || out->found.state >= DV_SERVER_REFUSED) break;
     }

@@ -27,7 +27,7 @@ typedef struct {
     dv_word_srvr srvr, later; /* `later`: asked when all had answered once */
     dv_word_conf conf;
     int64_t mismatches; /* see dv_word_mntr_mismatches() */
-    bool lists_clients; /* it answers to "cons" */
+    bool lists_clients; /* it answers to "cons", with all of them */
 } dv_server;
 
 typedef struct {

@@ -98,7 +98,8 @@ dv_word_conf dv_word_conf_parse(const char *text, size_t bytes) {
 }
 
 int64_t dv_word_mntr_mismatches(const char *text, size_t bytes) {
-    int64_t count = number_behind((span){text, text + bytes}, "zk_digest_mismatches_count\t", 10);
+    const char *end = bytes ? memrchr(text, '\n', bytes) : NULL; /* A number without it may be cut. */
+    int64_t count = end ? number_behind((span){text, end}, "zk_digest_mismatches_count\t", 10) : 0;
     return count > 0 ? count : 0;
 }
 
@@ -138,5 +139,5 @@ bool dv_word_cons_parse(const char *text, size_t bytes, dv_word_connection **lis
         int64_t responded = (*list)[i].silent_ms;
         (*list)[i].silent_ms = responded > 0 ? newest - responded : 0;
     }
-    return true;
+    return rest.at == rest.end;
 }

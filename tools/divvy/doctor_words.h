@@ -39,10 +39,10 @@ typedef struct {
 dv_word_srvr dv_word_srvr_parse(const char *text, size_t bytes);
 dv_word_conf dv_word_conf_parse(const char *text, size_t bytes);
 /* Returns, of the answer to "mntr", after how many transactions the server's tree was not its leader's, since it was
- * started; 0 where that is not told, as before ZooKeeper 3.6. */
+ * started; 0 where that is not told, as before ZooKeeper 3.6, or cut. */
 int64_t dv_word_mntr_mismatches(const char *text, size_t bytes);
 /* Appends the connections that have a session to *list, which is realloc'ed. Returns false when the word is not
- * allowed, the text is none of its answers, or an allocation fails. */
+ * allowed, the text is none of its answers, it has more than 100,000 connections, or an allocation fails. */
 bool dv_word_cons_parse(const char *text, size_t bytes, dv_word_connection **list, size_t *count);
 
 #endif
