@@ -120,6 +120,21 @@ TEST(test_wishes_that_wait) {
     clear(&p, &f);
 }
 
+/* Of two tags that no member has both are told: the second as why the plan gives an item to nobody. */
+TEST(test_two_missing_tags) {
+    pool p;
+    set_pool(&p, 60 * SECOND_MS);
+    wish(&p, DV_WISH_NEED, "x", "ssd", "", 0);
+    wish(&p, DV_WISH_NEED, "y", "gpu", "", 0);
+    disown(&p, 0);
+    disown(&p, 1);
+    dv_findings f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_WARNING, "tag", "1 item needs the tag ssd, which no member has; the first is x"));
+    assert_true(says(&f, DV_DOCTOR_WARNING, "unowned", "the plan gives 1 item to nobody; the first is y"));
+    assert_string_equal(found(&f, "unowned")->why, "no member has the tag gpu");
+    clear(&p, &f);
+}
+
 /* Caps that do not allow all items, and items of more than a fair share. */
 TEST(test_caps_and_heavy_items) {
     pool p;

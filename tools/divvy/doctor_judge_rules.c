@@ -158,6 +158,8 @@ bool dv_doctor_rules_tell(const dv_doctor *d, size_t item) {
     const dv_pool_rules *r = &d->status.rules;
     const char *rule = dv_status_rules_hold(&d->status) ? dv_pool_rules_why_nobody(r, item, why) : NULL;
     if (!rule) return false;
-    if (strcmp(rule, "tag") == 0) return r->tag != NULL;
+    /* Only the first tag that is missing is told of. */
+    if (strcmp(rule, "tag") == 0)
+        return r->tag && strcmp(dv_wishes_tag(r->plan->wishes, r->plan->set->names[item]), r->tag) == 0;
     return strcmp(rule, "paused") == 0 || (r->is_limited && r->room < r->plan->set->count - r->paused);
 }
