@@ -50,6 +50,22 @@ TEST(test_quarantine) {
     clear(&p, &f);
 }
 
+/* A paused item that its owner still works on is told by the age of the pause: plans that are written since do not hide
+ * it. */
+TEST(test_paused_item_that_is_not_released) {
+    pool p;
+    set_pool(&p, 2 * SECOND_MS);
+    wish(&p, DV_WISH_PAUSE, "y", "g2-b", "", 300 * SECOND_MS);
+    p.plan.memory.plan->owners[1] = DV_PLAN_NO_SLOT;
+    dv_findings f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_WARNING, "release", "asked to release 1 item, for 5m00s now, and has not"));
+    dv_findings_clear(&f);
+    p.plan.memory.plan->owners[1] = 0;
+    f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_NOTE, "release", "asked to release 1 item, for 2s now, and has not"));
+    clear(&p, &f);
+}
+
 /* While wishes wait, a paused item is worked on again: that is said. */
 TEST(test_paused_item_that_runs) {
     pool p;

@@ -50,13 +50,21 @@ static void todo_explain(const dv_doctor *d, const char *item, dv_finding *findi
 
 /* ---- items that are not released ---- */
 
+/* Returns the age of the plan, or of the pause of an item that it gives to nobody. Plans that were written since the
+ * pause only repeat it. */
+static int64_t given_up_ms(const dv_doctor *d, const dv_plan *plan, const dv_status_item *item) {
+    const dv_wish *pause = item->planned ? NULL : dv_wishes_find(plan->wishes, DV_WISH_PAUSE, item->name);
+    int64_t plan_ms = plan_age_ms(d), pause_ms = pause ? dv_doctor_age_ms(d, pause->at_ms) : 0;
+    return pause_ms > plan_ms ? pause_ms : plan_ms;
+}
+
 /* Returns since when the item's owner was asked to release it, at least; -1: it was not, as its next owner prepares. */
 static int64_t asked_for_ms(const dv_doctor *d, const dv_plan *plan, const dv_status_item *item) {
     size_t next = item->planned ? item->planned->member : DV_NO_MEMBER;
     size_t number = dv_pool_item(plan, item->name);
     const dv_doctor_note *of_owner = &d->notes[item->member];
     const dv_doctor_note *of_next = next == DV_NO_MEMBER ? NULL : &d->notes[next];
-    if (number == SIZE_MAX || !of_next || !of_owner->there || !of_next->there) return plan_age_ms(d);
+    if (number == SIZE_MAX || !of_next || !of_owner->there || !of_next->there) return given_up_ms(d, plan, item);
     if (!dv_note_is_ready(&of_next->note, (uint32_t)number)) return -1;
     return dv_doctor_age_ms(d, of_next->written_ms);
 }
