@@ -162,6 +162,43 @@ TEST(test_acls_to_set) {
     clear(&p, &f);
 }
 
+/* Commands for zkCli.sh name nodes as the servers do: with the chroot of --connect, and without a slash too many. */
+TEST(test_chroot) {
+    char *few[] = {text("r world:anyone")};
+    dv_doctor_acl acl = {.path = text("/"), .entries = few, .entry_count = 1};
+    for (int at_root = 0; at_root < 2; at_root++) {
+        const char *pool_path = at_root ? "" : "/q";
+        char todo[128];
+        pool p;
+        set_pool(&p, 60 * SECOND_MS);
+        p.scene.doctor.path = p.scene.doctor.status.path = at_root ? "/" : "/q";
+        p.scene.doctor.servers.chroot = "/a/b";
+        p.scene.doctor.status.stray_count = 1;
+        p.scene.doctor.status.stray = text("backup");
+        p.scene.doctor.acls = &acl;
+        p.scene.doctor.acl_count = (size_t)at_root;
+        p.items[0].name = text("old");
+        p.items[0].head = NULL;
+        p.items[1].member = DV_NO_MEMBER;
+        p.items[1].session = 0;
+        dv_findings f = judge(&p);
+        snprintf(todo, sizeof todo, "zkCli.sh delete /a/b%s/party/backup", pool_path);
+        assert_string_equal(found(&f, "stray")->todo, todo);
+        snprintf(todo, sizeof todo, "zkCli.sh delete /a/b%s/locks/x", pool_path);
+        assert_string_equal(found(&f, "left over")->todo, todo);
+        snprintf(todo, sizeof todo, "zkCli.sh delete /a/b%s/locks/y/g__lock__0000000001", pool_path);
+        assert_string_equal(found(&f, "persistent")->todo, todo);
+        if (at_root) assert_string_equal(found(&f, "acl")->todo, "zkCli.sh setAcl /a/b world:anyone:cdrwa");
+        dv_findings_clear(&f);
+        p.plan.memory.standing = DV_PLAN_BROKEN;
+        f = judge(&p);
+        snprintf(todo, sizeof todo, "zkCli.sh deleteall /a/b%s/plan; a member writes it again at once", pool_path);
+        assert_string_equal(found(&f, "plan")->todo, todo);
+        p.plan.memory.standing = DV_PLAN_GOOD;
+        clear(&p, &f);
+    }
+}
+
 /* Queues whose paths fill what a session may watch, and notes that outlasted their members. */
 TEST(test_limits_and_notes) {
     enum { LONG = 1 << 20 };

@@ -38,6 +38,10 @@ int64_t dv_doctor_age_ms(const dv_doctor *d, int64_t since_ms) {
     return age_ms > 0 ? age_ms : 0;
 }
 
+const char *dv_doctor_root(const dv_doctor *d) {
+    return strcmp(d->path, "/") == 0 ? "" : d->path;
+}
+
 static void judge_clock(const dv_doctor *d, dv_findings *f) {
     bool known = d->looked && dv_doctor_connection(d, d->session);
     int64_t skew_ms = dv_doctor_skew_ms(d), off_ms = skew_ms < 0 ? -skew_ms : skew_ms;

@@ -24,6 +24,8 @@ bool dv_doctor_rules_tell(const dv_doctor *doctor, size_t item);
 int64_t dv_doctor_skew_ms(const dv_doctor *doctor);
 /* Returns the age of something that a server has dated. */
 int64_t dv_doctor_age_ms(const dv_doctor *doctor, int64_t since_ms);
+/* Returns what stands in front of the names below the pool: its path, or "" where that is the root. */
+const char *dv_doctor_root(const dv_doctor *doctor);
 /* Returns the connection of a session, or NULL. */
 const dv_word_connection *dv_doctor_connection(const dv_doctor *doctor, int64_t session);
 

@@ -145,7 +145,8 @@ static void judge_persistent(const dv_doctor *d, dv_findings *f) {
     dv_finding_why(finding, "no member makes such nodes: some tool did, as from a backup; they go only when somebody "
                             "deletes them");
     dv_finding_todo(finding, "zkCli.sh delete %s",
-                    dv_shell_word(word, "PATH", "%s/locks/%s/%s", d->path, first->node, first->head));
+                    dv_shell_word(word, "PATH", "%s%s/locks/%s/%s", d->servers.chroot, dv_doctor_root(d), first->node,
+                                  first->head));
 }
 
 /* ---- items that nobody owns ---- */

@@ -36,7 +36,8 @@ static void judge_strays(const dv_doctor *d, dv_findings *f) {
                     d->status.stray_count, d->status.stray_count == 1 ? "" : "s",
                     d->status.stray_count == 1 ? "is" : "are");
     dv_finding_why(finding, "kazoo's members give it a share, which nobody works on");
-    dv_finding_todo(finding, "zkCli.sh delete %s", dv_shell_word(word, "PATH", "%s/party/%s", d->path, stray));
+    dv_finding_todo(finding, "zkCli.sh delete %s",
+                    dv_shell_word(word, "PATH", "%s%s/party/%s", d->servers.chroot, dv_doctor_root(d), stray));
 }
 
 /* ---- who is there no longer ---- */

@@ -117,6 +117,7 @@ static bool is_open(const dv_doctor_acl *acl) {
 /* P/party, which members make first, shows what the pool's lists are like, unless it lacks the same. */
 static void advise_acl(const dv_doctor *d, const dv_doctor_acl *acl, dv_finding *finding) {
     char node[DV_SHELL_WORD_BYTES], word[DV_SHELL_WORD_BYTES], list[2 * DV_SHELL_WORD_BYTES], nobody[8], us[8];
+    const char *chroot = d->servers.chroot; /* zkCli.sh is called without one. */
     const dv_doctor_acl *model = d->acl_count > 1 ? &d->acls[1] : acl;
     find_missing(d, model, needed_of(d, acl), nobody, us);
     if (*nobody) model = acl;
@@ -126,8 +127,10 @@ static void advise_acl(const dv_doctor *d, const dv_doctor_acl *acl, dv_finding 
         dv_finding_todo(finding, "run it again with the pool's credentials, as the list to set is hidden from others: "
                                  "--auth-file FILE");
     else if (known)
-        dv_finding_todo(finding, "zkCli.sh setAcl %s %s", dv_shell_word(node, "PATH", "%s", acl->path),
-                        dv_shell_word(word, "ACL", "%s", list));
+        dv_finding_todo(
+            finding, "zkCli.sh setAcl %s %s",
+            dv_shell_word(node, "PATH", "%s%s", chroot, *chroot && strcmp(acl->path, "/") == 0 ? "" : acl->path),
+            dv_shell_word(word, "ACL", "%s", list));
     else dv_finding_todo(finding, "give the pool's members the permissions cdrwa there");
 }
 
@@ -220,7 +223,7 @@ static void judge_unusable(const dv_doctor *d, dv_plan_standing standing, dv_fin
     dv_finding_what(finding, "what stands there is no plan: it was damaged, or written by something else");
     dv_finding_why(finding, "members divide by names until one of them has written another");
     dv_finding_todo(finding, "zkCli.sh deleteall %s; a member writes it again at once",
-                    dv_shell_word(word, "PATH", "%s/plan", d->path));
+                    dv_shell_word(word, "PATH", "%s%s/plan", d->servers.chroot, dv_doctor_root(d)));
 }
 
 /* Returns the member that has waited longest for a plan that knows it, or NULL. */
@@ -354,8 +357,9 @@ static void judge_left(const dv_doctor *d, dv_findings *f) {
         dv_finding_what(finding, "%zu director%s left of items that the pool no longer has", count,
                         count == 1 ? "y is" : "ies are");
         dv_finding_why(finding, "they do no harm; the member that leaves last deletes them");
-        dv_finding_todo(finding, "zkCli.sh delete %s",
-                        dv_shell_word(word, "PATH", "%s/locks/%s", d->path, first->node));
+        dv_finding_todo(
+            finding, "zkCli.sh delete %s",
+            dv_shell_word(word, "PATH", "%s%s/locks/%s", d->servers.chroot, dv_doctor_root(d), first->node));
     }
     if (d->left_notes == 0) return;
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_NOTE, "left over", d->path);
