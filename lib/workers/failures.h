@@ -29,7 +29,8 @@ int dv_failures_note(dv_failures *failures, const char *item, int64_t now_ms, bo
 /* Forgets those of an item. */
 void dv_failures_forget(dv_failures *failures, const char *item);
 
-/* Writes the reason of a pause: "failed 5 times in 10 min, last: exit code 1". `last` is what the last failure was. */
+/* Writes the reason of a pause: "failed 5 times in 10 min, last: exit code 1". `last` is what the last failure was.
+ * `divvy doctor` knows a quarantine by this form. */
 void dv_failures_print(const dv_failures *failures, const char *last, char *text, size_t bytes);
 
 /* Copies a member's identifier as the one who asks for a pause: at most 128 bytes, cut to whole characters of UTF-8. */

@@ -10,10 +10,11 @@ from look_harness import Case, DivvyMember, run
 
 ITEMS = ["i%d" % number for number in range(6)]
 AT_MS = 1769860800000  # 2026-01-31T12:00:00Z
+FAILED = "failed 5 times in 10 min, last: exit 1"
 SINCE = "since 2026-01-31T12:00:00Z"
 WISHES = [
     {"kind": "need", "name": "i4", "value": "ssd", "by": "", "at_ms": AT_MS, "why": ""},
-    {"kind": "pause", "name": "i3", "value": "", "by": "bob", "at_ms": AT_MS, "why": "failed 5 times in 10 min"},
+    {"kind": "pause", "name": "i3", "value": "", "by": "bob", "at_ms": AT_MS, "why": FAILED},
     {"kind": "pin", "name": "i0", "value": "a", "by": "anna", "at_ms": AT_MS, "why": "new disk"},
     {"kind": "pin", "name": "i1", "value": "m9", "by": "anna", "at_ms": AT_MS, "why": ""},
 ]
@@ -44,7 +45,7 @@ class Shown(Case):
                      "1 item is more than a fair share of the load; the most is i5 with"):
             self.assertIn("\n" + line, page)
         for words in ("SHARE", "TAGS", "CAP", "gpu,hdd", "WHY", f"pinned to a by anna {SINCE}: new disk",
-                      f"paused by bob {SINCE}: failed 5 times in 10 min", "no member has the tag ssd"):
+                      f"paused by bob {SINCE}: {FAILED}", "no member has the tag ssd"):
             self.assertIn(words, page)
         seen = self.shown("status", "--path", self.path, *["--item=" + item for item in ITEMS])
         items = {item["item"]: item for item in seen["items"]}

@@ -40,14 +40,34 @@ TEST(test_wishes_are_well) {
 TEST(test_quarantine) {
     pool p;
     set_pool(&p, 60 * SECOND_MS);
-    wish(&p, DV_WISH_PAUSE, "y", "g2-b", "failed 5 times in 10 min", 2 * SECOND_MS);
+    wish(&p, DV_WISH_PAUSE, "y", "g2-b", "failed 5 times in 10 min, last: exit 1", 2 * SECOND_MS);
     disown(&p, 1);
     dv_findings f = judge(&p);
     assert_true(says(&f, DV_DOCTOR_WARNING, "paused",
                      "1 item is in quarantine, and nobody works on it; the first is y, for 2s now"));
-    assert_string_equal(found(&f, "paused")->why, "it failed 5 times in 10 min; its member anna has paused it");
+    assert_string_equal(found(&f, "paused")->why,
+                        "it failed 5 times in 10 min, last: exit 1; its member anna has paused it");
     assert_non_null(strstr(found(&f, "paused")->todo, "divvy resume --path /q y"));
     clear(&p, &f);
+}
+
+/* Only a member's reason, as it writes it, makes a pause a quarantine. An operator may speak of a failure, too. */
+TEST(test_pause_that_is_no_quarantine) {
+    static const struct {
+        const char *why;
+        bool is_quarantine;
+    } rows[] = {{"failed 1 time in 2 h, last: ", true}, {"failed 12 times in 500 ms, last: killed by signal 9", true},
+                {"failed disk, back on Monday", false}, {"failed 3 times in a row", false},
+                {"failed 3 times in 10 min", false},    {"it failed 3 times in 10 min, last: exit 1", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        pool p;
+        set_pool(&p, 60 * SECOND_MS);
+        wish(&p, DV_WISH_PAUSE, "y", "g2-b", rows[i].why, 2 * SECOND_MS);
+        disown(&p, 1);
+        dv_findings f = judge(&p);
+        assert_int_equal(has(&f, "paused"), rows[i].is_quarantine);
+        clear(&p, &f);
+    }
 }
 
 /* A paused item that its owner still works on is told by the age of the pause: plans that are written since do not hide

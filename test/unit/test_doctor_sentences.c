@@ -55,14 +55,15 @@ TEST(test_wishes_of_several_items) {
 TEST(test_quarantines) {
     pool p;
     set_pool(&p, 60 * SECOND_MS);
-    wish_by(&p, DV_WISH_PAUSE, "x", "", "", "failed 5 times in 10 min", 2 * SECOND_MS);
-    wish_by(&p, DV_WISH_PAUSE, "y", "", "", "failed 9 times in 10 min", 9 * SECOND_MS);
+    wish_by(&p, DV_WISH_PAUSE, "x", "", "", "failed 5 times in 10 min, last: exit 1", 2 * SECOND_MS);
+    wish_by(&p, DV_WISH_PAUSE, "y", "", "", "failed 9 times in 10 min, last: exit 1", 9 * SECOND_MS);
     give_to_nobody(&p, 0);
     give_to_nobody(&p, 1);
     dv_findings f = judge(&p);
     assert_string_equal(found(&f, "paused")->what,
                         "2 items are in quarantine, and nobody works on them; the first is y, for 9s now");
-    assert_string_equal(found(&f, "paused")->why, "it failed 9 times in 10 min; its member then has paused it");
+    assert_string_equal(found(&f, "paused")->why,
+                        "it failed 9 times in 10 min, last: exit 1; its member then has paused it");
     clear(&p, &f);
 }
 

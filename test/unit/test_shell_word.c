@@ -206,7 +206,7 @@ static void check_doctor(const char *name) {
     dv_plan_memory_clear(&p.plan.memory);
 
     set_named_pool(&p, name);
-    wish(&p, DV_WISH_PAUSE, name, "a", "failed 5 times in 10 min");
+    wish(&p, DV_WISH_PAUSE, name, "a", "failed 5 times in 10 min, last: exit 1");
     remedies(&p, "paused", "resume", name);
     dv_plan_memory_clear(&p.plan.memory);
 

@@ -1,5 +1,6 @@
 /* The faults of a pool's rules: loads, tags, caps, and operators' wishes. SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "doctor_judge.h"
@@ -107,9 +108,12 @@ static void judge_heavy(const dv_doctor *d, const dv_pool_rules *r, dv_findings 
     dv_finding_todo(finding, "split the item, if that can be done");
 }
 
-/* Returns whether a member has paused the item, by --quarantine. */
+/* Returns whether a member has paused the item, by --quarantine: its reason is as dv_failures_print() writes it. */
 static bool is_quarantine(const dv_wish *wish) {
-    return wish->kind == DV_WISH_PAUSE && strncmp(wish->why, "failed ", strlen("failed ")) == 0;
+    int bytes = 0;
+    if (wish->kind != DV_WISH_PAUSE) return false;
+    sscanf(wish->why, "failed %*u tim%*[es] in %*u %*[hmins], last: %n", &bytes);
+    return bytes > 0;
 }
 
 static void judge_quarantine(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
