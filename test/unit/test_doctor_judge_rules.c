@@ -56,9 +56,13 @@ TEST(test_pause_that_is_no_quarantine) {
     static const struct {
         const char *why;
         bool is_quarantine;
-    } rows[] = {{"failed 1 time in 2 h, last: ", true}, {"failed 12 times in 500 ms, last: killed by signal 9", true},
-                {"failed disk, back on Monday", false}, {"failed 3 times in a row", false},
-                {"failed 3 times in 10 min", false},    {"it failed 3 times in 10 min, last: exit 1", false}};
+    } rows[] = {{"failed 1 time in 2 h, last: ", true},
+                {"failed 12 times in 500 ms, last: killed by signal 9", true},
+                {"failed 3 times in 0.5 s, last: ValueError()", true},
+                {"failed disk, back on Monday", false},
+                {"failed 3 times in a row", false},
+                {"failed 3 times in 10 min", false},
+                {"it failed 3 times in 10 min, last: exit 1", false}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         pool p;
         set_pool(&p, 60 * SECOND_MS);

@@ -108,11 +108,12 @@ static void judge_heavy(const dv_doctor *d, const dv_pool_rules *r, dv_findings 
     dv_finding_todo(finding, "split the item, if that can be done");
 }
 
-/* Returns whether a member has paused the item, by --quarantine: its reason is as dv_failures_print() writes it. */
+/* Returns whether a member has paused the item, by --quarantine. The reason is as dv_failures_print() writes it, or
+ * Python's run(). */
 static bool is_quarantine(const dv_wish *wish) {
     int bytes = 0;
     if (wish->kind != DV_WISH_PAUSE) return false;
-    sscanf(wish->why, "failed %*u tim%*[es] in %*u %*[hmins], last: %n", &bytes);
+    sscanf(wish->why, "failed %*u tim%*[es] in %*[0-9.e+] %*[hmins], last: %n", &bytes);
     return bytes > 0;
 }
 
