@@ -295,6 +295,37 @@ TEST(test_namesakes_and_settings) {
     clear(&p, &f);
 }
 
+/* Members that were there as items were requested work on these, whatever their names carry (D17). One that came later
+ * with others does not. Where all came later, theirs are compared. */
+TEST(test_requested_items) {
+    pool p;
+    set_pool(&p, 60 * SECOND_MS);
+    dv_plan *plan = p.plan.memory.plan;
+    p.settings[0] = (dv_doctor_settings){true, 1, 5, -1};
+    p.settings[1] = (dv_doctor_settings){true, plan->set->crc, 5, -1};
+    plan->header.tag = 1;
+    plan->header.pzxid = 70;
+    plan->header.asked = 50;
+    p.members[0].czxid = 49;
+    p.members[1].czxid = 60;
+    dv_findings f = judge(&p);
+    assert_false(has(&f, "items"));
+    dv_findings_clear(&f);
+    p.members[0].czxid = 51;
+    f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_WARNING, "items", "a was started with other items than the pool was changed to"));
+    dv_findings_clear(&f);
+    p.members[0].first_czxid = 40; /* Its process was there: it only lost its session. */
+    f = judge(&p);
+    assert_false(has(&f, "items"));
+    dv_findings_clear(&f);
+    p.members[0].first_czxid = 0;
+    p.settings[1].set = 2;
+    f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_WARNING, "items", "a and b were started with other items"));
+    clear(&p, &f);
+}
+
 /* A member that no plan knows is told when it should long be known. */
 TEST(test_old_plan) {
     pool p;

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "doctor_judge.h"
+#include "plan/party.h"
 #include "shell_word.h"
 #include "status_plan.h"
 #include "table.h"
@@ -102,8 +103,33 @@ static void judge_namesakes(const dv_doctor *d, dv_findings *f) {
 
 /* ---- settings ---- */
 
+/* Returns how many members came after items were requested, and with others than these; *first is one of them. Earlier
+ * ones have other items in their names, and work on the requested ones (D17). */
+static size_t find_late(const dv_doctor *d, const dv_plan *plan, int64_t asked_at, size_t *first) {
+    size_t count = 0;
+    for (size_t i = 0; i < d->status.member_count; i++) {
+        const dv_status_member *m = &d->status.members[i];
+        const dv_plan_node node = {.node = m->node, .czxid = m->czxid, .first_czxid = m->first_czxid};
+        if (!d->settings[i].has_set || d->settings[i].set == plan->set->crc) continue;
+        if (dv_plan_start(&node) > asked_at && count++ == 0) *first = i;
+    }
+    return count;
+}
+
+static void judge_late(const dv_doctor *d, const dv_status_member *m, dv_findings *f) {
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "items", d->path);
+    dv_finding_what(finding, NAME " was started with other items than the pool was changed to before", m->identifier);
+    dv_finding_why(finding, "the pool goes on with what it was changed to; what only that member has nobody works on");
+    dv_finding_todo(finding, "start it with the same --items-from FILE as the pool was changed to");
+}
+
 static void judge_sets(const dv_doctor *d, dv_findings *f) {
-    size_t first = DV_NO_MEMBER;
+    const dv_plan *plan = d->status.in_force ? dv_status_plan(&d->status) : NULL;
+    int64_t asked_at = plan ? dv_plan_asked_at(plan, &(const dv_plan_party){.pzxid = INT64_MAX}) : 0;
+    size_t first = DV_NO_MEMBER, late = asked_at > 0 ? find_late(d, plan, asked_at, &first) : 0;
+    if (late > 0 && late < d->status.member_count) judge_late(d, &d->status.members[first], f);
+    if (asked_at > 0 && late < d->status.member_count) return;
+    first = DV_NO_MEMBER; /* Nothing was requested, or nobody is left who was there. */
     for (size_t i = 0; i < d->status.member_count; i++) {
         if (!d->settings[i].has_set) continue;
         if (first == DV_NO_MEMBER) first = i;
