@@ -334,6 +334,12 @@ TEST(test_old_plan) {
     dv_findings f = judge(&p);
     assert_true(says(&f, DV_DOCTOR_WARNING, "plan", "does not have b, which joined 1m40s ago"));
     dv_findings_clear(&f);
+    p.members[0].follows = false; /* Names decide: nobody writes a plan, and why is told. */
+    f = judge(&p);
+    assert_false(says(&f, DV_DOCTOR_WARNING, "plan", ""));
+    assert_true(says(&f, DV_DOCTOR_NOTE, "plan", "it follows no plan"));
+    dv_findings_clear(&f);
+    p.members[0].follows = true;
     p.members[1].made_ms = NOW_MS - 5 * SECOND_MS;
     f = judge(&p);
     assert_false(has(&f, "plan"));

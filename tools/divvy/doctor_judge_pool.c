@@ -240,7 +240,8 @@ static const dv_status_member *find_unplanned(const dv_status *status) {
 static void judge_age(const dv_doctor *d, const dv_plan *plan, dv_findings *f) {
     char age[DV_AGE_BYTES], since[DV_AGE_BYTES];
     const dv_status_member *late = find_unplanned(&d->status);
-    bool old = late && dv_doctor_age_ms(d, late->made_ms) > SETTLE_MS;
+    /* While names decide nobody writes the next plan. */
+    bool old = late && d->status.in_force && dv_doctor_age_ms(d, late->made_ms) > SETTLE_MS;
     dv_finding *finding = add_plan(d, f, old ? DV_DOCTOR_WARNING : DV_DOCTOR_OK);
     size_t count = 0;
     for (size_t i = 0; i < d->status.entry_count; i++) count += !dv_status_plan_has_left(&d->status.entries[i]);
@@ -253,7 +254,9 @@ static void judge_age(const dv_doctor *d, const dv_plan *plan, dv_findings *f) {
     }
     dv_finding_what(finding, "the plan is %s old, and does not have " NAME ", which joined %s ago", age,
                     late->identifier, dv_age_text(dv_doctor_age_ms(d, late->made_ms), since));
-    dv_finding_why(finding, "members write a plan when the party stands still; none did, or none could");
+    dv_finding_why(
+        finding,
+        "members write a plan when the party has stood still for their --time-boundary; none did, or none could");
     dv_finding_todo(finding, "see what members write to standard error: they tell why a plan cannot be written");
 }
 
