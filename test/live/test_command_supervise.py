@@ -9,6 +9,7 @@ Pool.test_random prints its seed; DIVVY_TEST_SEED=n replays its choices.
 """
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -50,6 +51,17 @@ class Commands(Case):
         self.assertEqual(told, member.ledger.tokens)
         self.assertEqual(sorted(member.text("err").splitlines()), sorted(items))
         self.assertEqual(member.stop(), 0)
+
+    # A member has more commands than its soft limit of open files allows; their own limit is as it was.
+    def test_open_files(self):
+        items = ["item-%02d" % number for number in range(40)]
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (32, 4096))
+        member = self.start(items=items, command=["sh", "-c", 'ulimit -Sn >>"$0/limits"; exec sleep 1000', self.folder],
+                            preexec_fn=limit)
+        member.wait_started(len(items))
+        wait_for(lambda: self.read("limits") == ["32"] * len(items), "all of them have told their limit", member)
+        self.assertEqual(member.stop(), 0, member)
 
     # The command is looked up before anything is done: 127 where there is none, 126 where it cannot be executed.
     def test_looked_up_first(self):

@@ -1,10 +1,13 @@
-/* Signals as they were when we were started. SPDX-License-Identifier: Apache-2.0 */
+/* Signals and the limit of open files, as they were when we were started. SPDX-License-Identifier: Apache-2.0 */
 #include "dispositions.h"
 
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 
 static sigset_t mask, ignored;
+static struct rlimit files; /* where opens_more */
+static bool opens_more;
 
 void dv_dispositions_remember(void) {
     sigemptyset(&mask);
@@ -33,7 +36,18 @@ int dv_dispositions_receive_ends(void) {
     return dv_dispositions_receive(&signals);
 }
 
+void dv_dispositions_open_more(void) {
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+    struct rlimit most = {.rlim_cur = files.rlim_max, .rlim_max = files.rlim_max};
+    opens_more = setrlimit(RLIMIT_NOFILE, &most) == 0;
+}
+
+void dv_dispositions_restore_files(pid_t process) {
+    if (opens_more) prlimit(process, RLIMIT_NOFILE, &files, NULL);
+}
+
 void dv_dispositions_restore(void) {
+    dv_dispositions_restore_files(0);
     for (int number = 1; number <= SIGRTMAX; number++) {
         /* Those that cannot be set, SIGKILL and such, need not be. */
         struct sigaction action = {.sa_handler = dv_dispositions_ignored(number) ? SIG_IGN : SIG_DFL};

@@ -262,6 +262,7 @@ static int prepare_command(process *all) {
     int code = dv_program_find(o->arguments[0], &all->program);
     if (code != 0) return code;
     int error = 0;
+    dv_dispositions_open_more(); /* Each item takes a descriptor, three with --standby. */
     for (size_t i = 0; i < all->count && !error; i++) error = dv_guardians_open(&all->members[i].guardians);
     for (size_t i = 0; i < all->count && !error; i++)
         error = dv_partition_member_prepare(&all->members[i], all->program);

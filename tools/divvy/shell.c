@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dispositions.h"
 #include "guardian.h"
 #include "tls_options.h"
 
@@ -71,6 +72,7 @@ int dv_shell_start(pid_t *process, int *output_fd, const char *command, int inpu
         return error;
     }
     assert(*process > 1);
+    dv_dispositions_restore_files(*process);
     running[running_count++] = *process;
     *output_fd = ends[0];
     return 0;
