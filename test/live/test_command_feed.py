@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 
-from command_harness import DEADLINE_S, Setting, alive, main, run_to_end, wait_for
+from command_harness import DEADLINE_S, Setting, alive, main, run_to_end, stat, wait_for
 from partition_harness import Case, Member, run, wait_divided
 
 OLD = ["queue-%02d" % number for number in range(1, 7)]
@@ -96,6 +96,18 @@ class Command(Feed):
         self.assertEqual(member.stop(), 0, member)
         wait_for(lambda: not any(map(alive, runs)), "all of it is gone")
         self.assertEqual(self.nodes_left(), [])
+
+    # What runs leave in the background stays no zombie of a member that has commands.
+    def test_leaves(self):
+        self.tell(OLD[:1])
+        log = self.file("", "log")
+        command = "echo >>%s; sleep 0.01 >/dev/null & cat %s" % (shlex.quote(log), shlex.quote(self.source))
+        member = self.by_command("--", "sh", "-c", "exec sleep 1000", command=command)
+        wait_for(lambda: os.path.getsize(log) > 20, "it runs often", member)
+        dead = [number for number in map(int, filter(str.isdigit, os.listdir("/proc")))
+                if stat(number) == ("Z", member.process.pid)]
+        self.assertLess(len(dead), 8, member)
+        self.assertEqual(member.stop(), 0, member)
 
     # SIGHUP has it run at once, and its list asked for though it is the same.
     def test_hangup(self):
