@@ -194,7 +194,9 @@ class Below(PoolsCase):
         root = self.path + "-divvy"
         for path in ("/locks/open", "/locks/closed", "/services/web", "/services/db/d1"):
             self.make(root + path)
-        for path in ("/locks/closed", "/services/web"):
+        held = "/locks/open/%s__lock__0000000000" % ("0" * 23)
+        self.make(root + held, ephemeral=True)
+        for path in ("/locks/closed", "/services/web", held):
             Setting.zookeeper.set_acls(root + path, HIDDEN)
         served = self.serve("--path", self.pool("good", ["one"], "worker"))
         wait_for(lambda: served.json("/state")["pools"][0]["read"], "the pool")
@@ -202,9 +204,10 @@ class Below(PoolsCase):
         looks = served.looks()
         wait_for(lambda: served.looks() > looks + 30, "looks that read them again")
         state = served.json("/state")
-        self.assertEqual((state["trouble"], state["hidden"], state["pools"][0]["state"]), (None, 2, "well"))
+        self.assertEqual((state["trouble"], state["hidden"], state["pools"][0]["state"]), (None, 3, "well"))
         self.assertIn("divvy_serve_failed_looks_total 0\n", served.ask("/metrics")[2].decode())
-        self.assertEqual([row["name"] for row in served.rows("locks")["rows"]], ["open"])
+        self.assertEqual([(row["name"], row["held"], row["holders"]) for row in served.rows("locks")["rows"]],
+                         [("open", 1, [{"who": "(unreadable)"}])])
         code, said = served.end()
         self.assertEqual((code, said.count("closed cannot be read"), said.count("cannot be read")), (0, 1, 1), said)
 

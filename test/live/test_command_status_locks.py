@@ -165,10 +165,14 @@ class Locks(Case):
                          [["open", "lock", "-", "1", "0"], ["other", "lock", "-", "0", "0"],
                           ["s", "semaphore", "3", "0", "0"]])
         Setting.zookeeper.set_acls(self.path + "/locks/other", hidden)
+        slot = self.make(self.path + "/semaphores/s/taken,n=2,c=1", ephemeral=True)
+        Setting.zookeeper.set_acls(slot, hidden)
         done = run("locks", "--json", *self.root)
         self.assertEqual(done.returncode, 1)
         self.assertIn(", and others like it: the access list", done.stderr)
-        self.assertEqual([lock["name"] for lock in json.loads(done.stdout)["locks"]], ["open"])
+        seen = json.loads(done.stdout)
+        self.assertEqual([lock["name"] for lock in seen["locks"]], ["open"])
+        self.assertEqual([semaphore["held"] for semaphore in seen["semaphores"]], [1])
         self.assert_fails(1, ["locks", "closed", *self.root], self.path + "/locks/closed cannot be read")
 
     # A lock and a semaphore of one name are both shown; records that cannot be read are told as such; a name that is

@@ -205,7 +205,9 @@ static int add_visits(survey *s) {
         dv_lock_entry *e = &s->locks->entries[i];
         if (e->is_semaphore) s->visits[s->visit_count++] = (visit){e, NULL};
         for (size_t k = 0; k < e->place_count; k++) {
-            if (is_visited(s->locks, e, &e->places[k])) s->visits[s->visit_count++] = (visit){e, &e->places[k]};
+            if (!is_visited(s->locks, e, &e->places[k])) continue;
+            e->places[k].hidden = true; /* until its answer is taken */
+            s->visits[s->visit_count++] = (visit){e, &e->places[k]};
         }
     }
     return 0;
@@ -242,6 +244,7 @@ static int take_place(const dv_lock_entry *e, dv_place *p, const dv_reply *reply
 
 static int take_visit(void *context, size_t i, const dv_reply *reply) {
     const visit *v = &((const survey *)context)->visits[i];
+    if (v->place) v->place->hidden = false;
     if (reply->error) return reply->error == DIVVY_ENOENT ? 0 : reply->error;
     if (v->place) return take_place(v->entry, v->place, reply);
     v->entry->limit_state = dv_limit_parse(reply->data_bytes ? reply->data : "", reply->data_bytes, &v->entry->limit);
@@ -266,7 +269,7 @@ static void sift(const dv_locks *locks, dv_lock_entry *e) {
     size_t kept = 0, holders = 0;
     for (size_t i = 0; i < e->place_count; i++) {
         dv_place *p = &e->places[i];
-        if (p->there || !is_visited(locks, e, p)) {
+        if (p->there || p->hidden || !is_visited(locks, e, p)) {
             holders += p->holds;
             e->places[kept++] = *p;
             continue;

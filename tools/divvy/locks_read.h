@@ -14,6 +14,7 @@ typedef struct {
     bool shared;     /* of a lock: for readers */
     dv_slots slots;  /* of a semaphore, held by divvy; count 0: they have no numbers */
     bool there;      /* it was still there when it was read */
+    bool hidden;     /* it is there, and may not be read: nothing of what follows is known */
     bool understood; /* so that `record` is set */
     dv_record record;
     int64_t token, made_ms, session;

@@ -79,12 +79,12 @@ static bool add_holders(cJSON *json, const dv_lock_entry *e) {
     int64_t since_ms = 0;
     for (size_t i = 0; array && i < e->place_count && shown < SHOWN_MAX; i++) {
         const dv_place *p = &e->places[i];
-        if (!p->holds || !p->there) continue;
+        if (!p->holds || !(p->there || p->hidden)) continue;
         cJSON *holder = dv_json_add_object(array);
         if (!holder || !dv_json_text(holder, "who", p->understood ? p->record.identifier : "(unreadable)"))
             return false;
         if (p->understood && !dv_json_text_or_null(holder, "host", p->record.host)) return false;
-        if (p->session == 0 && !dv_json_bool(holder, "persistent", true)) return false;
+        if (p->there && p->session == 0 && !dv_json_bool(holder, "persistent", true)) return false;
         if (since_ms == 0) since_ms = p->made_ms;
         shown++;
     }

@@ -68,7 +68,7 @@ static int look_at_locks(server *s) {
     if (!error) tell_hidden(s, read.hidden);
     if (!error) swap_locks(s, &read);
     dv_locks_clear(&read);
-    s->locks_due_ms = sooner(2 * (int64_t)s->serve.locks.entry_count);
+    s->locks_due_ms = sooner(2 * (int64_t)(s->serve.locks.entry_count + s->serve.locks.hidden));
     return error;
 }
 
@@ -85,7 +85,7 @@ static int look_at_services(server *s) {
         read = before;
     }
     dv_services_clear(&read);
-    s->services_due_ms = sooner((int64_t)s->serve.services.node_count);
+    s->services_due_ms = sooner((int64_t)(s->serve.services.node_count + s->serve.services.hidden));
     return error;
 }
 
