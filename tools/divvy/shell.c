@@ -8,7 +8,6 @@
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,15 +15,17 @@
 #include "guardian.h"
 #include "tls_options.h"
 
-/* Those that were started and not waited for to the end. */
-static pid_t *running;
-static size_t running_count;
+enum { RUNNING_MAX = 4 }; /* A subcommand runs one for its items and one for its loads. */
 
-static bool is_running(pid_t process) {
-    for (size_t i = 0; i < running_count; i++) {
-        if (running[i] == process) return true;
+/* Those that were started and not waited for to the end. 0: a free place. */
+static pid_t running[RUNNING_MAX];
+
+/* Returns the place of a process, or NULL. */
+static pid_t *find(pid_t process) {
+    for (size_t i = 0; i < RUNNING_MAX; i++) {
+        if (running[i] == process) return &running[i];
     }
-    return false;
+    return NULL;
 }
 
 /* No descriptor of ours but the pipe, and signals as usual. */
@@ -59,9 +60,8 @@ int dv_shell_start(pid_t *process, int *output_fd, const char *command, int inpu
     int ends[2];
     *process = 0;
     *output_fd = -1;
-    pid_t *more = realloc(running, (running_count + 1) * sizeof *more);
-    if (!more) return ENOMEM;
-    running = more;
+    pid_t *place = find(0);
+    if (!place) return EAGAIN;
     if (pipe2(ends, O_CLOEXEC) != 0) return errno;
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     int error = spawn(process, command, input_fd, ends[1]);
@@ -73,7 +73,7 @@ int dv_shell_start(pid_t *process, int *output_fd, const char *command, int inpu
     }
     assert(*process > 1);
     dv_dispositions_restore_files(*process);
-    running[running_count++] = *process;
+    *place = *process;
     *output_fd = ends[0];
     return 0;
 }
@@ -83,18 +83,17 @@ static void reap_strays(void) {
     siginfo_t found = {.si_pid = 0};
     while (waitid(P_ALL, 0, &found, WEXITED | WNOHANG | WNOWAIT) == 0 && found.si_pid > 0) {
         /* This one is waited for elsewhere. */
-        if (is_running(found.si_pid) || dv_guardians_have(found.si_pid)) return;
+        if (find(found.si_pid) || dv_guardians_have(found.si_pid)) return;
         waitpid(found.si_pid, NULL, 0);
     }
 }
 
 pid_t dv_shell_wait(pid_t process, int *status, int options) {
-    assert(is_running(process));
+    pid_t *place = find(process);
+    assert(place);
     pid_t ended = waitpid(process, status, options);
     if (ended != process) return ended;
-    size_t i = 0;
-    while (running[i] != process) i++;
-    running[i] = running[--running_count];
+    *place = 0;
     reap_strays();
     return ended;
 }
