@@ -79,7 +79,14 @@ class Holder:
 class Late(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.addCleanup(self.remove_folder)
+
+    def remove_folder(self):
+        """Commands that end just now may still write into it."""
+        def is_gone():
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return not os.path.exists(self.folder)
+        wait_for(is_gone, "the folder has gone")
 
     # A process that could do nothing until its deadline had passed gives its session up. When the guardian was as late,
     # the session ends only when the command has ended.

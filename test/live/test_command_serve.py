@@ -231,6 +231,8 @@ class Changes(ServeCase):
         client = self.member("one")
         self.wait_read(served, lambda pool: pool["found"] and pool["members"] == 1)
         place = self.place(client, "plain", b"one")
+        client.ensure_path(self.path + "/locks/with/slash")
+        self.wait_read(served, lambda pool: (pool["items"], pool["owned"]) == (2, 1))
         self.place(client, "with/slash", b"one")
         self.wait_read(served, lambda pool: pool["owned"] == 2)
         self.assertEqual([row["item"] for row in served.rows("items")["rows"]], ["plain", "with/slash"])

@@ -6,6 +6,7 @@
 
 #include <divvy/divvy.h>
 
+#include "connection.h"
 #include "deaths_read.h"
 #include "table.h"
 #include "znode/path.h"
@@ -13,6 +14,8 @@
 /* A look asks about at most so many items. URGENT, SLOWLY: of those that are not where they should be, while party or
  * plan have changed within the last CALM looks, and later. */
 enum { URGENT_MAX = 10000, SLOWLY_MAX = 1000, CALM_LOOKS = 30 };
+/* An empty directory inside of another's is no item: that somebody comes into it is seen only by a read of all. */
+enum { WHOLE_MS = 5000 };
 
 /* The questions of one look, and their answers. */
 typedef struct {
@@ -206,6 +209,8 @@ static int read_pool(dv_look *look, look_at *l) {
         error = dv_serve_pool_apply(pool, &status, l->whole, l->planned_ms);
         pthread_mutex_unlock(f->lock);
     }
+    if (status.empty_count) f->whole_due_ms = dv_session_now_ms() + WHOLE_MS;
+    else if (l->whole) f->whole_due_ms = 0;
     dv_status_pool_clear(&status);
     if (error) return error;
     f->whole_wanted = false;
@@ -263,7 +268,8 @@ static int look_at_pool(dv_look *look, look_at *l) {
     if (error) return error;
     bool members_changed = f->party_pzxid != l->party_pzxid, plan_changed = f->plan_mzxid != l->plan_mzxid;
     bool locks_changed = f->locks_pzxid != l->locks_pzxid;
-    l->whole = f->whole_wanted || (members_changed && !f->pool->counts.in_force);
+    bool due = f->whole_due_ms && dv_session_now_ms() >= f->whole_due_ms;
+    l->whole = f->whole_wanted || due || (members_changed && !f->pool->counts.in_force);
     if (!l->whole) error = choose_items(l);
     dv_reads items = {DV_EXISTS, l->asked_count, item_path, take_item, l};
     if (!error && l->asked_count) error = dv_look_read(look, &items);

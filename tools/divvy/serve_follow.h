@@ -20,6 +20,7 @@ typedef struct {
     pthread_mutex_t *lock; /* held while the pool is changed */
     dv_pool_plan plan;
     bool whole_wanted;
+    int64_t whole_due_ms;                         /* when to read all of it again; 0: not by the time */
     size_t swept_max;                             /* a look asks about so many items that are where they should be */
     int64_t party_pzxid, locks_pzxid, plan_mzxid; /* as of the last read; 0: not there */
     int64_t deaths_mzxid;

@@ -281,8 +281,10 @@ static void sift(dv_status *status) {
             if (strncmp(next, item->node, bytes) != 0) break;
             parent = next[bytes] == '/' && status->items[k].head;
         }
-        if (!item->head && !item->expected && (item->nested || parent)) dv_status_item_free(item);
-        else status->items[kept++] = *item;
+        bool stands = item->head || item->expected || !(item->nested || parent);
+        if (!stands) status->empty_count += item->nested;
+        if (stands) status->items[kept++] = *item;
+        else dv_status_item_free(item);
     }
     status->item_count = kept;
 }
