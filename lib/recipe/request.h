@@ -34,7 +34,7 @@ void dv_request_drop(dv_request *request); /* or NULL */
 /* Returns the answer's error, or that of the wait; DIVVY_ENOMEM for NULL. */
 int dv_request_wait(dv_request *request, dv_deadline deadline);
 
-/* Returns DIVVY_ECONNECTION in place of the end of a session behind which the client opens another one. */
+/* Returns the error; DIVVY_ECONNECTION where it says that the session has ended, and the client opens the next one. */
 int dv_request_outlived(const divvy_client *client, int error);
 /* Calls `send` with a connection, again after a lost one, within the time. Returns its error, or that of the wait. */
 int dv_request_until_answered(divvy_client *client, dv_deadline deadline,

@@ -5,6 +5,7 @@ Shows what the command writes into a live pool's plan, and how it waits for it.
 
 usage: test_command_drain.py BUILD_FOLDER [TEST...]     a TEST is a name such as Drain.test_drained
 """
+import contextlib
 import json
 import re
 import signal
@@ -148,24 +149,31 @@ class Drain(Case):
         self.drain("--undo", "a")
         self.wait_loads({a: 6, b: 6})
 
-    # Where the others go while it waits, the member has its weight again.
-    def test_last_while_waiting(self):
-        members = a, b = self.start("a", "b")
-        self.wait_divided(members)
-        a.process.send_signal(signal.SIGSTOP)  # It releases nothing, so that the wait goes on.
+    @contextlib.contextmanager
+    def waiting_drain(self, member):
+        """`drain --wait` of the member "a", which is stopped: it releases nothing, so that the wait goes on."""
+        member.process.send_signal(signal.SIGSTOP)
         words = command("drain", "--path", self.path, "--wait", "a")
         waiting = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True)
         try:
             self.assertRegex(waiting.stdout.readline(), r"\Aa: weight 0 \(before: 1000\)")
-            b.process.send_signal(signal.SIGINT) # It cannot hand over to a process that is stopped.
+            yield waiting
+        finally:
+            member.process.send_signal(signal.SIGCONT)
+            if waiting.poll() is None:
+                waiting.kill()
+                waiting.communicate()
+
+    # Where the others go while it waits, the member has its weight again.
+    def test_last_while_waiting(self):
+        members = a, b = self.start("a", "b")
+        self.wait_divided(members)
+        with self.waiting_drain(a) as waiting:
+            b.process.send_signal(signal.SIGINT)  # It cannot hand over to a process that is stopped.
             b.stop()
             a.process.send_signal(signal.SIGCONT)
             _, errors = waiting.communicate(timeout=DEADLINE_S)
-        finally:
-            a.process.send_signal(signal.SIGCONT)
-            if waiting.poll() is None:
-                waiting.kill()
         self.assertEqual(waiting.returncode, 1, errors)
         self.assertIn("no member is left that weighs more than 0; its weight is what it was", errors)
         plan = Setting.zookeeper.get(self.path + "/plan")[0].decode()
@@ -176,19 +184,9 @@ class Drain(Case):
     def test_undone_while_waiting(self):
         members = a, b = self.start("a", "b")
         self.wait_divided(members)
-        a.process.send_signal(signal.SIGSTOP)  # It releases nothing, so that the wait goes on.
-        words = command("drain", "--path", self.path, "--wait", "a")
-        waiting = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   text=True)
-        try:
-            self.assertRegex(waiting.stdout.readline(), r"\Aa: weight 0 \(before: 1000\)")
+        with self.waiting_drain(a) as waiting:
             self.assertRegex(self.drain("--weight", "500", "a"), r"\Aa: weight 500 \(before: 0\)")
             _, errors = waiting.communicate(timeout=DEADLINE_S)
-        finally:
-            a.process.send_signal(signal.SIGCONT)
-            if waiting.poll() is None:
-                waiting.kill()
-                waiting.communicate()
         self.assertEqual((waiting.returncode, errors), (1, "divvy: somebody has given a the weight 500\n"))
         wait_for(lambda: a.acquired() and len(a.owned) == 4, "it has the share of that weight")
 

@@ -129,14 +129,9 @@ static int print_named(const dv_locks *locks, FILE *to) {
 static int print_list(const dv_locks *locks, FILE *to) {
     dv_table *table = dv_table_new(list_columns, LIST_COLUMNS);
     int error = table ? 0 : -1;
-    size_t count = 0;
-    for (size_t i = 0; !error && i < locks->entry_count; i++) {
-        if (!locks->entries[i].there) continue;
-        error = add_entry(table, &locks->entries[i]);
-        count++;
-    }
+    for (size_t i = 0; !error && i < locks->entry_count; i++) error = add_entry(table, &locks->entries[i]);
     char *root = dv_text_readable(locks->root);
-    if (!error && count) dv_table_print(table, false, to);
+    if (!error && locks->entry_count) dv_table_print(table, false, to);
     else if (!error) fprintf(to, "there are no locks and no semaphores below %s\n", root ? root : "?");
     free(root);
     dv_table_free(table);
@@ -217,7 +212,7 @@ static bool put_list(cJSON *json, const dv_locks *locks, const char *key, bool s
     bool good = array;
     for (size_t i = 0; good && i < locks->entry_count; i++) {
         const dv_lock_entry *e = &locks->entries[i];
-        if (e->is_semaphore != semaphores || !e->there) continue;
+        if (e->is_semaphore != semaphores) continue;
         cJSON *entry = dv_json_add_object(array);
         good = entry && dv_json_text(entry, "name", e->name) && put_numbers(entry, e);
     }

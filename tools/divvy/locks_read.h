@@ -43,8 +43,8 @@ typedef struct {
 } dv_locks;
 
 /* For dv_look_at(): fills in all but `root`, `name` and `holders` of the dv_locks at `context`. Its former contents are
- * freed. Entries are sorted by name, locks before semaphores; with a name they are the lock and the semaphore of that
- * name, there or not. */
+ * freed. Entries are sorted by name, locks before semaphores, all of them there; with a name they are the lock and the
+ * semaphore of that name, there or not. */
 int dv_locks_read(dv_look *look, void *context);
 
 /* All but those. */
