@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The scripts test/run and test/install_packages, beside stubs. SPDX-License-Identifier: Apache-2.0"""
+"""The scripts test/run, test/install_packages and quickstart, beside stubs. SPDX-License-Identifier: Apache-2.0"""
 import os
 import pathlib
 import shutil
@@ -90,6 +90,33 @@ class InstallPackages(Scripts):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(done.stderr.startswith("install_packages: installing removed unknown\n"), done.stderr)
         self.assertRegex(done.stderr, r" install removed unknown\n\Z")
+
+
+class Quickstart(Scripts):
+    # At its end it signals its own children, and no process that has got the number of one that is gone.
+    def test_numbers_of_others(self):
+        text = (ROOT / "quickstart").read_text(encoding="utf-8")
+        self.assertTrue(text.endswith('\nmain "$@"\n'))
+        self.write("functions", text[:-len('main "$@"\n')])
+        self.write("test", """#!/bin/bash
+            . ./functions
+            sleep 600 &
+            WORKERS=(gone ours) PIDS=([gone]=$1 [ours]=$!) SERVER=$2
+            is_ours "${PIDS[ours]}" || exit 3
+            echo "$!"
+            trap clean_up EXIT
+            exit 129
+        """)
+        others = [subprocess.Popen(["sleep", "600"]) for _ in range(2)]
+        try:
+            done = self.run_beside_stubs("./test", *[str(other.pid) for other in others])
+            self.assertEqual((done.returncode, done.stderr), (129, ""))
+            self.assertEqual([other.poll() for other in others], [None, None])
+            self.assertFalse(os.path.exists("/proc/" + done.stdout.strip()))
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
 
 
 if __name__ == "__main__":
