@@ -2,6 +2,7 @@
 #include "handover/notes.h"
 
 #include <assert.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ struct dv_notes {
     dv_notes_changed_fn changed;
     void *owner;
     dv_note_view *views;
+    void *by_name; /* the same: tsearch() */
     size_t under_way;
     bool freed; /* by its owner: the last answer frees it */
 };
@@ -21,6 +23,10 @@ struct dv_notes {
 static void read_note(dv_note_view *v);
 
 /* ---- views ---- */
+
+static int compare(const void *a, const void *b) {
+    return strcmp(((const dv_note_view *)a)->name, ((const dv_note_view *)b)->name);
+}
 
 static bool take_room(dv_note_view *v) {
     size_t cost = dv_path_cost(v->path);
@@ -46,6 +52,7 @@ static void free_view(dv_note_view *v) {
 static void drop(dv_note_view **link) {
     dv_note_view *v = *link;
     *link = v->next;
+    tdelete(v, &v->of->by_name, compare);
     v->dropped = true;
     if (!v->reading) free_view(v);
 }
@@ -126,7 +133,9 @@ static dv_note_view *make_view(dv_notes *notes, const char *node) {
     dv_note_view *v = calloc(1, sizeof *v);
     if (!v) return NULL;
     *v = (dv_note_view){.of = notes, .path = dv_path_join(notes->directory, node)};
-    if (!v->path) {
+    v->name = v->path ? dv_path_last(v->path) : NULL;
+    if (!v->name || !tsearch(v, &notes->by_name, compare)) {
+        free(v->path);
         free(v);
         return NULL;
     }
@@ -138,9 +147,9 @@ static dv_note_view *make_view(dv_notes *notes, const char *node) {
 }
 
 dv_note_view *dv_notes_want(dv_notes *notes, const char *node) {
-    dv_note_view *v = notes->views;
-    while (v && strcmp(dv_path_last(v->path), node) != 0) v = v->next;
-    return dv_notes_keep(v ? v : make_view(notes, node));
+    dv_note_view key = {.name = node};
+    dv_note_view **found = (dv_note_view **)tfind(&key, &notes->by_name, compare);
+    return dv_notes_keep(found ? *found : make_view(notes, node));
 }
 
 void dv_notes_sweep(dv_notes *notes) {

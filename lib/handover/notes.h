@@ -30,6 +30,7 @@ typedef struct dv_note_view {
     size_t cost; /* of the watch, in the budget */
     dv_watch watch;
     char *path;
+    const char *name; /* the last part of it: the member's node */
 } dv_note_view;
 
 /* A view was read, and says something else. From the loop. */
