@@ -122,7 +122,7 @@ static int64_t until_beat_ms(const announcer *a) {
 
 /* Takes the entry away once the command was told to end, so that nobody finds it while it finishes. */
 static void leave_if_due(announcer *a) {
-    if (a->leaving || !(a->run.told & UINT32_C(1) << SIGTERM)) return;
+    if (a->leaving || !(a->run.told & dv_run_bit(SIGTERM))) return;
     a->leaving = true;
     dv_load_end(&a->probe);
     /* Our node is deleted even if no time is given for it. */

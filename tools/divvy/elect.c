@@ -178,7 +178,7 @@ static int judge(elector *l) {
 /* Returns whether somebody has ended it. ^C in a terminal is the command's, and meant for all. */
 static bool is_asked(const dv_run *run) {
     bool typed = WIFSIGNALED(run->status) && (WTERMSIG(run->status) == SIGINT || WTERMSIG(run->status) == SIGQUIT);
-    return run->asked || (run->told & UINT32_C(1) << SIGINT) || typed;
+    return run->asked || (run->told & dv_run_bit(SIGINT)) || typed;
 }
 
 /* Returns whether it does not stand again. A command may exit with any code, so none says that. */

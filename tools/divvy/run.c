@@ -149,7 +149,7 @@ static void take_signal(dv_run *run, int number) {
         run->asked = number;
         dv_guardian_end(run->guardian, run->end_grace_ms);
     } else if (!run->holds || number == SIGTSTP) {
-        if (asks_for_end(number)) run->told |= UINT32_C(1) << number;
+        if (asks_for_end(number)) run->told |= dv_run_bit(number);
         dv_guardian_signal(run->guardian, number);
         /* Without a terminal the guardian tells of no stop. An orphaned process group obeys only SIGSTOP. */
         if (number == SIGTSTP && !dv_command_has_terminal()) stop(SIGSTOP);

@@ -15,7 +15,7 @@ typedef struct {
     int64_t end_grace_ms; /* 0 or more: SIGTERM and SIGHUP are not passed on, they end the command with this grace */
     bool holds;           /* the command is a stand-in: SIGINT and SIGQUIT end it so, too; it is told of stops alone */
     int asked;            /* the last signal that asked us to end, and was not passed on to a command; 0: none */
-    uint32_t told;        /* those that ask for an end and were passed on: a bit for each, by its number */
+    uint32_t told;        /* those that ask for an end and were passed on: dv_run_bit() of each */
     int typed;            /* the last that the terminal sent to all of our group: SIGINT, SIGQUIT; 0: none */
     bool over;            /* the command has ended, with all its processes; why and how follows */
     int refused;          /* errno: it could not be executed */
@@ -23,6 +23,11 @@ typedef struct {
     int status;           /* as of waitpid(2) */
     dv_guardian_why why;
 } dv_run;
+
+/* Returns the bit of a signal in `told`. */
+static inline uint32_t dv_run_bit(int number) {
+    return UINT32_C(1) << number;
+}
 
 /* To be called before there is any thread or connection. Returns 0, or -1 when it was told why not. Release with
  * dv_run_close() in each case. */
