@@ -95,6 +95,25 @@ TEST(test_others) {
     CHECK(examples);
 }
 
+/* An option of a wrapper's may have its value in the next word, by its long name or behind other letters, or not. */
+TEST(test_options_of_wrappers) {
+    static const example examples[] = {
+        {{"timeout", "--signal", "KILL", "5", "python3", "-c", "work('{item}')"}, 6},
+        {{"timeout", "--kill-after", "5", "--signal=KILL", "1h", "perl", "-e", "work('{item}')"}, 7},
+        {{"timeout", "-vk", "5", "1h", "python3", "-c", "work('{item}')"}, 6},
+        {{"timeout", "-sKILL", "1h", "python3", "-c", "work('{item}')"}, 5},
+        {{"timeout", "--foreground", "1h", "python3", "-c", "work('{item}')"}, 5},
+        {{"sudo", "-nu", "worker", "python3", "-c", "work('{item}')"}, 5},
+        {{"sudo", "--user", "worker", "--", "python3", "-c", "work('{item}')"}, 6},
+        {{"env", "--unset", "LANG", "awk", "{item}"}, 4},
+        {{"ionice", "--class", "2", "nice", "--adjustment", "5", "awk", "{item}"}, 7},
+        {{"flock", "--timeout", "5", "/run/lock/x", "awk", "{item}"}, 5},
+        {{"xargs", "-i", "python3", "-c", "work('{item}')"}, 4},
+        {{"timeout", "--signal", "KILL", "5", "./worker.sh", "-c", "{item}"}, 0},
+    };
+    CHECK(examples);
+}
+
 /* An item that is a word of its own is data to them, and so is what other programs get. */
 TEST(test_safe) {
     static const example examples[] = {

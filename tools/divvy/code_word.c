@@ -90,7 +90,14 @@ static const struct {
                 {" nice ", "n", 0},       {" timeout chrt taskset chroot ", "skTPD", 1},
                 {" stdbuf ", "ioe", 0},   {" doas time ", "uCof", 0},
                 {" ionice ", "cnpPu", 0}, {" sudo runuser ", "ugGpCDhRrtTU", 0},
-                {" flock ", "wE", 1},     {" xargs ", "aEeIiLlnPsd", 0}};
+                {" flock ", "wE", 1},     {" xargs ", "aEILnPsd", 0}};
+
+/* Long options of theirs with a value in the next word. */
+static const char wrapper_long_values[] =
+    " signal kill-after adjustment input output error format unset chdir class classdata sched-runtime sched-period "
+    "sched-deadline groups userspec user group supp-group shell whitelist-environment prompt host close-from "
+    "command-timeout chroot role type other-user timeout wait conflict-exit-code arg-file delimiter max-args max-chars "
+    "max-procs process-slot-var ";
 
 static bool has(const char *set, char letter) {
     return set && letter && strchr(set, letter);
@@ -208,6 +215,13 @@ static reading read_words(const interpreter *reader, const char *const *words, s
 
 /* ---- the command as a whole ---- */
 
+/* Returns whether an option of a wrapper's has its value in the next word: by the last of its letters, or its name. */
+static bool takes_next_word(const char *option, const char *values) {
+    if (option[1] == '-') return is_listed(wrapper_long_values, option + 2, strlen(option + 2));
+    const char *letter = option + 1 + strcspn(option + 1, values);
+    return letter[0] && !letter[1];
+}
+
 /* Returns the index of the command that the wrapper at `at` runs, or 0: it is none. An option of env's that splits a
  * text into words, with the placeholder in that, is `split`. */
 static size_t behind_wrapper(const char *const *words, size_t at, const char *placeholder, size_t *split) {
@@ -222,8 +236,7 @@ static size_t behind_wrapper(const char *const *words, size_t at, const char *pl
         size_t value = splits && !word[2] ? i + 1 : i;
         if (splits && words[value] && strstr(words[value], placeholder)) *split = value;
         if (is_option(word)) {
-            bool takes = word[1] != '-' && !word[2] && has(wrappers[w].values, word[1]);
-            if (takes && words[i + 1]) i++;
+            if (takes_next_word(word, wrappers[w].values) && words[i + 1]) i++;
         } else if (!strchr(word, '=')) {
             if (own == 0) return i;
             own--;
