@@ -10,7 +10,10 @@ import os
 import re
 import signal
 import socket
+import struct
+import tempfile
 import time
+from unittest import mock
 
 from kazoo.client import KazooClient
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -408,8 +411,20 @@ class Guard(ServeCase):
 
     # A client that sends requests byte by byte, on as many connections as there may be, is ended; others are answered.
     def test_slow_requests(self):
-        served = self.serve()
-        slow = [served.connect() for _ in range(128)]
+        self.assert_ends_slow(self.serve(), 128)
+
+    # So it is while the wall clock is set back: it is an hour ahead of the one by which the kernel waits.
+    def test_clock_set_back(self):
+        library = os.path.join(os.path.dirname(Setting.divvy), "..", "test", "wall_clock.so")
+        with tempfile.NamedTemporaryFile(buffering=0) as clock:
+            clock.write(struct.pack("=q", 3600))
+            jump = {"LD_PRELOAD": library, "DIVVY_TEST_WALL_CLOCK": clock.name}
+            with mock.patch.dict(os.environ, jump if os.path.exists(library) else {}):  # not where a sanitizer is
+                served = self.serve()
+            self.assert_ends_slow(served, 1)
+
+    def assert_ends_slow(self, served, count):
+        slow = [served.connect() for _ in range(count)]
         for connection in slow:
             self.addCleanup(connection.close)
             connection.sendall(b"GET / HTTP/1.1\r\n")

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <divvy/divvy.h>
 
+#include "base/threads.h"
 #include "command.h"
 #include "serve_files.h"
 #include "serve_guard.h"
@@ -22,7 +22,7 @@
 #include "serve_show.h"
 
 /* HEADERS_BYTES: what a request may have, and what an answer is written with. */
-enum { BACKLOG = 64, IDLE_S = 15, HEADERS_BYTES = 32 * 1024, TEXT_BYTES_MAX = 4096 };
+enum { BACKLOG = 64, IDLE_S = 15, SWEEP_MS = 1000, HEADERS_BYTES = 32 * 1024, TEXT_BYTES_MAX = 4096 };
 
 struct dv_serve_http {
     dv_serve *serve;
@@ -351,10 +351,7 @@ static void *sweep(void *context) {
     dv_serve_http *http = context;
     pthread_mutex_lock(&http->lock);
     while (!http->ending) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
-        pthread_cond_timedwait(&http->woken, &http->lock, &until);
+        dv_condition_wait(&http->woken, &http->lock, dv_monotonic_ms() + SWEEP_MS);
         dv_serve_guard_sweep(&http->guard);
         dv_serve_desk_sweep(http->serve->desk);
     }
@@ -393,7 +390,7 @@ int dv_serve_http_start(dv_serve_http **out, dv_serve *serve) {
     if (!http) return dv_command_out_of_memory();
     http->serve = serve;
     pthread_mutex_init(&http->lock, NULL);
-    pthread_cond_init(&http->woken, NULL);
+    dv_condition_init(&http->woken);
     dv_serve_guard_init(&http->guard);
     return start(http);
 }
