@@ -189,6 +189,8 @@ class Persistent(Case):
             self.assertTrue(seen["next"].endswith("only when somebody deletes it: zkCli.sh delete " + node), seen)
         page = run("explain", "--path", self.path, "--wide", "x").stdout
         self.assertRegex(page, r"(?m)^owner +old, persistent, token ")
+        below = run("explain", "--path", "/", "--wide", "x", connect=Setting.server.connect + self.path).stdout
+        self.assertRegex(below, r"(?m)^next .* zkCli\.sh delete %s$" % re.escape(place))  # with the chroot
         status = run("status", "--path", self.path, "--wide").stdout
         self.assertRegex(status, r"(?m)^x +old \(persistent\) .*\n^y +a node without a name \(persistent\) ")
         root = self.path + "-divvy"

@@ -55,14 +55,14 @@ static void judge_by_names(const dv_explanation *e, dv_explain_verdict *v) {
 
 /* ---- where one does ---- */
 
-/* A node without a session: some tool has put it there, as from a backup. */
+/* A node without a session: some tool has put it there, as from a backup. zkCli.sh is called without a chroot. */
 static void judge_persistent(const dv_explanation *e, const dv_explain_place *owner, dv_explain_verdict *v) {
     char word[DV_SHELL_WORD_BYTES];
     v->state = "stranger";
     say(v->now,
         "a persistent node stands first in the queue; no member makes such nodes, and nobody works on the item");
     say(v->next, "it goes only when somebody deletes it: zkCli.sh delete %s",
-        dv_shell_word(word, "PATH", "%s/locks/%s/%s", e->status->path, e->item->node, owner->node));
+        dv_shell_word(word, "PATH", "%s/%s", e->queue, owner->node));
 }
 
 static void judge_stranger(const dv_explanation *e, const dv_explain_place *owner, dv_explain_verdict *v) {

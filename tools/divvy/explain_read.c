@@ -17,7 +17,7 @@ enum { PLACES_MAX = 100, NAME_BYTES_MAX = 4096 };
 
 typedef struct {
     dv_explanation *e;
-    char *root, *queue; /* at the servers */
+    char *root; /* at the servers */
     const char *note_nodes[2];
     dv_explain_note *notes[2];
     size_t note_count;
@@ -35,7 +35,7 @@ static const dv_status_item *find_item(const dv_status *status) {
 
 static char *queue_path(void *context, size_t i) {
     (void)i;
-    return strdup(((const survey *)context)->queue);
+    return strdup(((const survey *)context)->e->queue);
 }
 
 static int compare_places(const void *a, const void *b) {
@@ -62,7 +62,7 @@ static int take_queue(void *context, size_t i, const dv_reply *reply) {
 
 static char *place_path(void *context, size_t i) {
     const survey *s = context;
-    return dv_path_join(s->queue, s->e->places[i].node);
+    return dv_path_join(s->e->queue, s->e->places[i].node);
 }
 
 static int take_place(void *context, size_t i, const dv_reply *reply) {
@@ -175,11 +175,10 @@ int dv_explain_read(dv_look *look, void *context) {
     if (!error) e->item = find_item(e->status);
     if (!e->item) return error;
     survey s = {.e = e, .root = dv_look_path(look, e->status->path)};
-    s.queue = s.root ? dv_look_deep_path(s.root, "locks", e->item->node) : NULL;
-    error = s.queue ? read_queue(look, &s) : DIVVY_ENOMEM;
+    e->queue = s.root ? dv_look_deep_path(s.root, "locks", e->item->node) : NULL;
+    error = e->queue ? read_queue(look, &s) : DIVVY_ENOMEM;
     if (!error) error = read_plan(look, &s);
     if (!error) error = dv_deaths_read(look, s.root, &e->deaths);
-    free(s.queue);
     free(s.root);
     return error;
 }
@@ -190,5 +189,6 @@ void dv_explain_clear(dv_explanation *e) {
         free(e->places[i].name);
     }
     free(e->places);
+    free(e->queue);
     *e = (dv_explanation){.status = e->status};
 }

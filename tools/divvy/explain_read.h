@@ -25,6 +25,7 @@ typedef struct {
 typedef struct {
     dv_status *status;          /* its `expected` is the item alone */
     const dv_status_item *item; /* or NULL. Queues inside of its own directory are other items of the status */
+    char *queue;                /* the item's, at the servers */
     dv_explain_place *places;
     size_t place_count; /* the owner is the first; 0: nobody owns it */
     bool is_planned;    /* the plan knows the item */
