@@ -119,24 +119,65 @@ TEST(test_pin_that_overrides) {
     clear(&p, &f);
 }
 
-/* A static member that is away keeps the item that is pinned to it; `forget` frees it. */
-TEST(test_pin_that_is_kept) {
-    pool p;
-    set_pool(&p, 60 * SECOND_MS);
-    wish(&p, DV_WISH_PIN, "x", "a", "", 0);
-    dv_plan_member *m = &p.plan.memory.plan->members[0];
+/* Makes the first member a static one that is away, for which its item is kept. */
+static void send_away(pool *p) {
+    dv_plan_member *m = &p->plan.memory.plan->members[0];
     m->is_static = true;
     m->rejoin_delay_ms = 600 * SECOND_MS;
     m->absent = 26;
     free(m->key);
     m->key = strdup("a");
-    p.items[0].head = p.items[0].owner = NULL;
-    p.items[0].member = DV_NO_MEMBER;
+    p->items[0].head = p->items[0].owner = NULL;
+    p->items[0].member = DV_NO_MEMBER;
+}
+
+/* A static member that is away keeps the item that is pinned to it; `forget` frees it. */
+TEST(test_pin_that_is_kept) {
+    pool p;
+    set_pool(&p, 60 * SECOND_MS);
+    wish(&p, DV_WISH_PIN, "x", "a", "", 0);
+    send_away(&p);
     dv_findings f = judge(&p);
     assert_string_equal(found(&f, "pin")->why,
                         "the plan keeps the first for that member, and nobody has it; anna asked for the first");
     assert_non_null(strstr(found(&f, "pin")->todo, "divvy forget --path /q a"));
     assert_non_null(strstr(found(&f, "absent")->todo, "divvy forget --path /q a"));
+    clear(&p, &f);
+}
+
+/* What is lacking while a member restarts is noted at first. It is a warning only once the plan has lasted. */
+TEST(test_restart) {
+    static const char *const checks[] = {"absent", "cap", "pin", "tag"};
+    pool p;
+    set_pool(&p, 2 * SECOND_MS);
+    wish(&p, DV_WISH_PIN, "x", "a", "", 0);
+    wish(&p, DV_WISH_NEED, "y", "ssd", "", 0);
+    p.plan.memory.plan->members[1].cap = 1;
+    send_away(&p);
+    dv_findings f = judge(&p);
+    for (size_t i = 0; i < 4; i++) assert_int_equal(found(&f, checks[i])->level, DV_DOCTOR_NOTE);
+    dv_findings_clear(&f);
+    p.scene.doctor.planned_ms = NOW_MS - 10 * SECOND_MS;
+    f = judge(&p);
+    for (size_t i = 0; i < 4; i++) assert_int_equal(found(&f, checks[i])->level, DV_DOCTOR_WARNING);
+    dv_findings_clear(&f);
+    p.plan.memory.plan->members[0].absent = 0; /* The plan does not know it yet. */
+    f = judge(&p);
+    assert_int_equal(found(&f, "absent")->level, DV_DOCTOR_NOTE);
+    clear(&p, &f);
+}
+
+/* An item that the plan gives to nobody, because its owner leaves and no other takes items: likewise. */
+TEST(test_restart_of_the_only_one) {
+    pool p;
+    set_pool(&p, 2 * SECOND_MS);
+    disown(&p, 1);
+    dv_findings f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_NOTE, "unowned", "the plan gives 1 item to nobody; the first is y"));
+    dv_findings_clear(&f);
+    p.scene.doctor.planned_ms = NOW_MS - 10 * SECOND_MS;
+    f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_WARNING, "unowned", "the plan gives 1 item to nobody; the first is y"));
     clear(&p, &f);
 }
 

@@ -11,8 +11,8 @@
 #include "shell_word.h"
 
 /* SLOW_MS: a read that takes so long slows each change of a pool down. SKEW_MS: ages that are off by less mislead
- * nobody. */
-enum { SLOW_MS = 100, SKEW_MS = 2000, COMFORTABLE_TICKS = 5 };
+ * nobody. PATIENCE_MS: as release_warn_ms of a member; what lasts for less is on its way. */
+enum { SLOW_MS = 100, SKEW_MS = 2000, PATIENCE_MS = 10000, COMFORTABLE_TICKS = 5 };
 
 static const char whitelist[] = "set 4lw.commands.whitelist=srvr,conf,cons,mntr in zoo.cfg of each server";
 
@@ -36,6 +36,14 @@ int64_t dv_doctor_skew_ms(const dv_doctor *d) {
 int64_t dv_doctor_age_ms(const dv_doctor *d, int64_t since_ms) {
     int64_t age_ms = d->status.read_at_ms + dv_doctor_skew_ms(d) - since_ms;
     return age_ms > 0 ? age_ms : 0;
+}
+
+int64_t dv_doctor_plan_age_ms(const dv_doctor *d) {
+    return d->planned_ms ? dv_doctor_age_ms(d, d->planned_ms) : 0;
+}
+
+dv_doctor_level dv_doctor_level_of(int64_t age_ms) {
+    return age_ms >= PATIENCE_MS ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE;
 }
 
 const char *dv_doctor_root(const dv_doctor *d) {

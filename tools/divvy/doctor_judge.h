@@ -24,6 +24,10 @@ bool dv_doctor_rules_tell(const dv_doctor *doctor, size_t item);
 int64_t dv_doctor_skew_ms(const dv_doctor *doctor);
 /* Returns the age of something that a server has dated. */
 int64_t dv_doctor_age_ms(const dv_doctor *doctor, int64_t since_ms);
+/* Returns the age of the plan; 0: there is none. */
+int64_t dv_doctor_plan_age_ms(const dv_doctor *doctor);
+/* Returns the level of what may be on its way: a note at first, a warning once it has lasted. */
+dv_doctor_level dv_doctor_level_of(int64_t age_ms);
 /* Returns what stands in front of the names below the pool: its path, or "" where that is the root. */
 const char *dv_doctor_root(const dv_doctor *doctor);
 /* Returns the connection of a session, or NULL. */

@@ -15,8 +15,7 @@
 #include "status_room.h"
 #include "table.h"
 
-/* PATIENCE_MS: as release_warn_ms of a member; what lasts for less is on its way. */
-enum { PATIENCE_MS = 10000, SHOWN_MAX = 20 };
+enum { SHOWN_MAX = 20 };
 
 /* A name as it stands in a sentence. */
 #define NAME "%.160s"
@@ -38,10 +37,6 @@ static const char *plural(size_t count) {
     return count == 1 ? "" : "s";
 }
 
-static int64_t plan_age_ms(const dv_doctor *d) {
-    return d->planned_ms ? dv_doctor_age_ms(d, d->planned_ms) : 0;
-}
-
 static void todo_explain(const dv_doctor *d, const char *item, dv_finding *finding) {
     char pool[DV_SHELL_WORD_BYTES], word[DV_SHELL_WORD_BYTES];
     dv_finding_todo(finding, "divvy explain --path %s %s", dv_shell_word(pool, "PATH", "%s", d->path),
@@ -54,7 +49,7 @@ static void todo_explain(const dv_doctor *d, const char *item, dv_finding *findi
  * pause only repeat it. */
 static int64_t given_up_ms(const dv_doctor *d, const dv_plan *plan, const dv_status_item *item) {
     const dv_wish *pause = item->planned ? NULL : dv_wishes_find(plan->wishes, DV_WISH_PAUSE, item->name);
-    int64_t plan_ms = plan_age_ms(d), pause_ms = pause ? dv_doctor_age_ms(d, pause->at_ms) : 0;
+    int64_t plan_ms = dv_doctor_plan_age_ms(d), pause_ms = pause ? dv_doctor_age_ms(d, pause->at_ms) : 0;
     return pause_ms > plan_ms ? pause_ms : plan_ms;
 }
 
@@ -71,8 +66,7 @@ static int64_t asked_for_ms(const dv_doctor *d, const dv_plan *plan, const dv_st
 
 static void judge_held(const dv_doctor *d, const dv_status_member *m, const pile *held, dv_findings *f) {
     char age[DV_AGE_BYTES], host[DV_SHELL_WORD_BYTES];
-    bool long_ago = held->age_ms >= PATIENCE_MS;
-    dv_finding *finding = dv_findings_add(f, long_ago ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE, "release", m->identifier);
+    dv_finding *finding = dv_findings_add(f, dv_doctor_level_of(held->age_ms), "release", m->identifier);
     dv_finding_what(finding, "it was asked to release %zu item%s, for %s now, and has not; the first is " NAME,
                     held->count, plural(held->count), dv_age_text(held->age_ms, age), held->first);
     dv_finding_why(finding, "%s%.160s%s", held->next ? "" : "the plan gives it to nobody", held->next ? held->next : "",
@@ -154,8 +148,7 @@ static void judge_persistent(const dv_doctor *d, dv_findings *f) {
 static void judge_taking(const dv_doctor *d, const pile *p, size_t member, dv_findings *f) {
     char age[DV_AGE_BYTES], host[DV_SHELL_WORD_BYTES];
     const dv_status_member *m = &d->status.members[member];
-    dv_finding *finding =
-        dv_findings_add(f, p->age_ms >= PATIENCE_MS ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE, "unowned", m->identifier);
+    dv_finding *finding = dv_findings_add(f, dv_doctor_level_of(p->age_ms), "unowned", m->identifier);
     dv_finding_what(finding, "it is to have %zu item%s that nobody owns, and has not taken; the first is " NAME,
                     p->count, plural(p->count), p->first);
     if (dv_status_room_short(m)) {
@@ -176,9 +169,9 @@ static void judge_away(const dv_doctor *d, const pile *p, const dv_plan_member *
     char pool[DV_SHELL_WORD_BYTES], value[DV_SHELL_WORD_BYTES], operand[DV_SHELL_WORD_BYTES];
     bool is_kept = strcmp(dv_status_plan_state(entry, NULL), "absent") == 0;
     const char *name = dv_whom_identifier(entry);
-    dv_finding *finding =
-        dv_findings_add(f, is_kept || plan_age_ms(d) >= PATIENCE_MS ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE,
-                        is_kept ? "absent" : "unowned", name);
+    /* A plan that does not know it yet is old; the next one is due. */
+    int64_t age_ms = is_kept && entry->absent == 0 ? 0 : p->age_ms;
+    dv_finding *finding = dv_findings_add(f, dv_doctor_level_of(age_ms), is_kept ? "absent" : "unowned", name);
     if (is_kept) {
         dv_finding_what(finding, "it is away, and %zu item%s wait%s for it; the first is " NAME, p->count,
                         plural(p->count), p->count == 1 ? "s" : "", p->first);
@@ -200,7 +193,7 @@ static void judge_unassigned(const dv_doctor *d, const pile *p, dv_findings *f) 
     char why[DV_RULE_BYTES] = "", pool[DV_SHELL_WORD_BYTES];
     size_t item = d->status.rules.any ? dv_pool_rules_find(&d->status.rules, p->first) : SIZE_MAX;
     if (item != SIZE_MAX) dv_pool_rules_why_nobody(&d->status.rules, item, why);
-    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "unowned", d->path);
+    dv_finding *finding = dv_findings_add(f, dv_doctor_level_of(p->age_ms), "unowned", d->path);
     dv_finding_what(finding, "the plan gives %zu item%s to nobody; the first is " NAME, p->count, plural(p->count),
                     p->first);
     dv_finding_why(finding, "%.300s", *why ? why : "all members are drained, or leave");
@@ -225,7 +218,8 @@ static void pile_up(const dv_doctor *d, const dv_plan *plan, pile *piles) {
         if (is_owned(&d->status, &at, name)) continue;
         const dv_plan_member *next = dv_plan_member_at(plan, plan->owners[i]);
         if (!next && dv_doctor_rules_tell(d, i)) continue;
-        add_to(&piles[next ? (size_t)(next - plan->members) : plan->member_count], name, NULL, plan_age_ms(d));
+        add_to(&piles[next ? (size_t)(next - plan->members) : plan->member_count], name, NULL,
+               dv_doctor_plan_age_ms(d));
     }
 }
 
@@ -259,8 +253,7 @@ static void judge_named(const dv_doctor *d, dv_findings *f) {
         if (d->status.members[i].made_ms > newest_ms) newest_ms = d->status.members[i].made_ms;
     }
     if (p.count == 0 || d->status.member_count == 0) return;
-    bool late = dv_doctor_age_ms(d, newest_ms) >= PATIENCE_MS;
-    dv_finding *finding = dv_findings_add(f, late ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE, "unowned", d->path);
+    dv_finding *finding = dv_findings_add(f, dv_doctor_level_of(dv_doctor_age_ms(d, newest_ms)), "unowned", d->path);
     dv_finding_what(finding, "nobody owns %zu item%s; the first is " NAME, p.count, plural(p.count), p.first);
     dv_finding_why(finding,
                    "the party has just changed, members differ in their items, or a member does not take part");

@@ -41,11 +41,16 @@ static void judge_waiting(const dv_doctor *d, dv_findings *f) {
                                   : "start all members with this release, and without --assign and --mode");
 }
 
+/* Returns the level of what a plan lacks, since a member has gone: it may be back soon. */
+static dv_doctor_level level_of_plan(const dv_doctor *d) {
+    return dv_doctor_level_of(dv_doctor_plan_age_ms(d));
+}
+
 static void judge_pins(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
     char pool[DV_SHELL_WORD_BYTES], start[DV_SHELL_WORD_BYTES], operand[DV_SHELL_WORD_BYTES];
     if (!r->lost) return;
     const char *whom = dv_pool_rules_whom(r, r->lost);
-    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "pin", whom);
+    dv_finding *finding = dv_findings_add(f, level_of_plan(d), "pin", whom);
     dv_finding_what(finding, "%zu item%s pinned to a member that is not there; the first is " NAME, r->lost_count,
                     r->lost_count == 1 ? " is" : "s are", r->lost->name);
     bool kept = dv_pool_rules_is_kept(r, r->lost);
@@ -80,7 +85,7 @@ static void judge_tag(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f
     char undo[DV_RULE_BYTES], tag[DV_SHELL_WORD_BYTES];
     if (!r->tag) return;
     const char *first = r->plan->set->names[r->tag_item];
-    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "tag", d->path);
+    dv_finding *finding = dv_findings_add(f, level_of_plan(d), "tag", d->path);
     dv_finding_what(finding, "%zu item%s the tag %s, which no member has; the first is " NAME, r->tag_count,
                     r->tag_count == 1 ? " needs" : "s need", r->tag, first);
     dv_finding_why(finding, "nobody takes what needs a tag that it does not have, unless it is pinned");
@@ -92,7 +97,7 @@ static void judge_tag(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f
 static void judge_room(const dv_doctor *d, const dv_pool_rules *r, dv_findings *f) {
     size_t items = r->plan->set->count - r->paused;
     if (!r->is_limited || r->room >= items) return;
-    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "cap", d->path);
+    dv_finding *finding = dv_findings_add(f, level_of_plan(d), "cap", d->path);
     dv_finding_what(finding, "the caps of all members allow %" PRIu64 " items, and there are %zu", r->room, items);
     dv_finding_why(finding, "a member takes no more items than its --cap, and the rest has no owner");
     dv_finding_todo(finding, "start more members, or start them with a higher --cap");
