@@ -4,6 +4,7 @@
 usage: test_command_serve_time.py BUILD_FOLDER [TEST...]     a TEST is a name such as Past.test_items_at
 """
 from command_harness import Server, Setting, main, wait_for
+from look_harness import DivvyMember, run
 from serve_harness import ServeCase
 
 POINTS_MAX, LATER = 800, 99999999999999  # serve_samples.h
@@ -104,6 +105,30 @@ class Past(TimeCase):
         self.assertEqual(items(**{"from": times[0], "to": times[2], "text": "c"}), ["c"])
         told = served.rows("timeline", limit=1, offset=1, **{"from": times[0], "to": times[1]})
         self.assertEqual(([e["what"] for e in told["rows"]], told["matched"], told["total"]), (["a"], 2, 3))
+
+    # An item that was paused at a moment was not without an owner by a fault: it is called so, also once it is resumed.
+    def test_paused(self):
+        member = DivvyMember(self.path, "one", ["x", "y"])
+        self.addCleanup(member.stop)
+        served = self.serve()
+        self.wait_read(served, lambda pool: pool["owned"] == 2)
+
+        def states(at):
+            return {row["item"]: row["state"] for row in served.rows("items", at=at)["rows"]}
+
+        def ask(command):
+            done = run(command, "--path", self.path, "--wait", "x")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        before = served.json("/state")["now_ms"]
+        ask("pause")
+        self.wait_read(served, lambda pool: pool["paused"] == 1)
+        paused = served.json("/state")["now_ms"]
+        self.assertEqual(states(LATER), {"x": "paused", "y": "owned"})
+        ask("resume")
+        self.wait_read(served, lambda pool: pool["owned"] == 2)
+        self.assertEqual([states(at)["x"] for at in (before, paused, LATER)], ["owned", "paused", "owned"])
+        self.assertEqual([served.rows("items", at=paused, state=state)["matched"] for state in ("paused", "unowned")],
+                         [1, 0])
 
 
 class Samples(TimeCase):

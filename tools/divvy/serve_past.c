@@ -50,11 +50,13 @@ static around find_around(const dv_serve_event *const *events, size_t count, con
     return found;
 }
 
-static dv_serve_past_item undo(const char *name, const around *changes, const dv_serve_item *now) {
+static dv_serve_past_item undo(const char *name, const around *changes, const dv_serve_item *now, int64_t at_ms) {
     dv_serve_past_item was = {.name = name};
-    if (!changes->after && now) return (dv_serve_past_item){name, dv_serve_item_owner(now), now->since_ms};
     if (changes->after) was.owner = changes->after->from;
-    if (changes->before) was.since_ms = changes->before->ms;
+    else if (now) was.owner = dv_serve_item_owner(now);
+    if (!changes->after && now) was.since_ms = now->since_ms;
+    else if (changes->before) was.since_ms = changes->before->ms;
+    was.paused = !was.owner && now && dv_serve_item_was_paused(now, at_ms);
     return was;
 }
 
@@ -68,14 +70,14 @@ static void fill(dv_serve_past *past, const dv_serve_pool *pool, const dv_serve_
         const dv_serve_item *item = &pool->items[i];
         if (item->came_ms > at_ms && at_ms < pool->read_at_ms) continue;
         around changes = find_around(events, count, item->name, at_ms);
-        past->items[past->count++] = undo(item->name, &changes, item);
+        past->items[past->count++] = undo(item->name, &changes, item, at_ms);
     }
     size_t still_there = past->count;
     for (size_t i = 0; i < pool->history.gone_count; i++) {
         const dv_serve_gone *gone = dv_serve_history_gone_at(&pool->history, i);
         if (gone->came_ms > at_ms || gone->gone_ms <= at_ms) continue;
         around changes = find_around(events, count, gone->name, at_ms);
-        past->items[past->count++] = undo(gone->name, &changes, NULL);
+        past->items[past->count++] = undo(gone->name, &changes, NULL, at_ms);
     }
     if (past->count > still_there) qsort(past->items, past->count, sizeof *past->items, compare_items);
 }
@@ -96,7 +98,7 @@ int dv_serve_past_init(dv_serve_past *past, const dv_serve_pool *pool, int64_t a
 }
 
 const char *dv_serve_past_state(const dv_serve_past_item *item) {
-    return item->owner ? "owned" : "unowned";
+    return item->owner ? "owned" : item->paused ? "paused" : "unowned";
 }
 
 void dv_serve_past_free(dv_serve_past *past) {

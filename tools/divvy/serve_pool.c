@@ -419,6 +419,7 @@ static void count(update *u, int64_t planned_ms) {
         .strays = u->status->stray_count, .items = pool->item_count, .found = u->status->found, .most_share = -1};
     for (size_t i = 0; i < pool->item_count; i++) {
         dv_serve_item *item = &pool->items[i];
+        dv_serve_item_note_pause(item, u->now_ms);
         c.owned += item->held;
         c.paused += dv_serve_item_is_paused(item);
         c.unowned += !item->held && !dv_serve_item_is_paused(item);

@@ -35,19 +35,21 @@ typedef struct {
     char *stranger;
     dv_serve_member *next; /* whose it is by the plan in force; NULL: nobody's, or none is */
     int64_t token;
-    int64_t since_ms; /* when it got its owner, or lost it; 0: not known */
-    int64_t came_ms;  /* when it was seen first; 0: at the first look */
-    int64_t asked_ms; /* when it was seen that its owner has to give it away; 0: it has not */
-    int64_t pzxid;    /* of the directory when it was read; 0: there was none */
-    int64_t session;  /* of the place that is first in its queue; 0: the place is persistent, or there is none */
-    char *head;       /* the name of a persistent one; NULL: it is none */
+    int64_t since_ms;              /* when it got its owner, or lost it; 0: not known */
+    int64_t came_ms;               /* when it was seen first; 0: at the first look */
+    int64_t asked_ms;              /* when it was seen that its owner has to give it away; 0: it has not */
+    int64_t paused_ms, resumed_ms; /* of its last pause: when it was seen first, and when no longer */
+    int64_t pzxid;                 /* of the directory when it was read; 0: there was none */
+    int64_t session; /* of the place that is first in its queue; 0: the place is persistent, or there is none */
+    char *head;      /* the name of a persistent one; NULL: it is none */
     uint16_t head_bytes;
     const char
         *rule; /* a word for the rule that holds it, or leaves it without an owner; NULL: none (status_rules.h) */
     char *why; /* of that rule; NULL: none */
     size_t waiting;
     bool held, in_plan;
-    bool seen; /* so was the change at `since_ms`; otherwise its owner entered the queue then */
+    bool paused; /* at the last look; nobody held it, then */
+    bool seen;   /* so was the change at `since_ms`; otherwise its owner entered the queue then */
     bool marked, changed;
 } dv_serve_item;
 
@@ -96,6 +98,10 @@ const char *dv_serve_item_owner(const dv_serve_item *item);
 bool dv_serve_item_is_moving(const dv_serve_item *item);
 /* Returns whether nobody holds it, because it is paused. */
 bool dv_serve_item_is_paused(const dv_serve_item *item);
+/* Notes, at the end of a look, whether it is paused. */
+void dv_serve_item_note_pause(dv_serve_item *item, int64_t now_ms);
+/* Returns whether its last pause was at that moment, and nobody held it. */
+bool dv_serve_item_was_paused(const dv_serve_item *item, int64_t at_ms);
 /* Returns one word. Nobody holds it: "paused"; "kept" where the plan gives it to a member that is away; else "unowned".
  * Somebody does: "moving", else "stranger" for one that is not in the party, else "owned". */
 const char *dv_serve_item_state(const dv_serve_item *item);

@@ -10,7 +10,7 @@
 #include "table_json.h"
 
 bool dv_serve_row_item(cJSON *array, const dv_serve_item *item);
-/* As far as it is known of the past: the state is "owned" or "unowned". */
+/* As far as it is known of the past: the state is that of dv_serve_past_state(). */
 bool dv_serve_row_past(cJSON *array, const dv_serve_past_item *item);
 bool dv_serve_row_member(cJSON *array, const dv_serve_member *member);
 bool dv_serve_row_holdup(cJSON *array, const dv_serve_holdup *holdup);
