@@ -47,7 +47,10 @@ class Shown(Case):
         for words in ("SHARE", "TAGS", "CAP", "gpu,hdd", "WHY", f"pinned to a by anna {SINCE}: new disk",
                       f"paused by bob {SINCE}: {FAILED}", "no member has the tag ssd"):
             self.assertIn(words, page)
+        self.assertIn("6 items, 5 unowned", page)
+        self.assertRegex(page, r"(?m)^i2 +\(unowned\) .*\ni3 +\(paused\) ")
         seen = self.shown("status", "--path", self.path, *["--item=" + item for item in ITEMS])
+        self.assertEqual(seen["unowned"], 5)  # nobody is to have i3
         items = {item["item"]: item for item in seen["items"]}
         self.assertEqual([items[item].get("rule") for item in ITEMS],
                          ["pinned", "pinned", None, "paused", "tag", None])
@@ -102,6 +105,7 @@ class Shown(Case):
         self.pool(level=2, algorithm=1)
         page = self.page("status")
         self.assertIn("\nloads and operators' wishes wait: the member a is of an earlier release\n", page)
+        self.assertRegex(self.page("status", "--item=i3"), r"(?m)^i3 +\(unowned\) ")
         self.assertFalse(self.shown("status", "--path", self.path)["plan"]["rules"]["in_force"])
         explained = self.shown("explain", "--path", self.path, "i4")
         self.assertEqual((explained["state"], explained.get("rule")), ("unassigned", None))

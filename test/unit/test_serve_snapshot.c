@@ -113,7 +113,6 @@ TEST(test_same) {
     assert_int_equal(told.item_count, 6);
     for (size_t i = 0; i < 6; i++) assert_same_item(&told.items[i], &read.items[i]);
     assert_int_equal(told.members[2].item_count, 2);
-    assert_int_equal(told.unowned_count, 1);
     assert_int_equal(told.most_load, 2);
     assert_int_equal(told.least_load, 0);
     dv_serve_snapshot_free(&snapshot);

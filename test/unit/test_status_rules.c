@@ -184,6 +184,8 @@ TEST(test_operators_wishes) {
     explains(&p, 0, "settled",
              "it is where the plan wants it: pinned to a by anna since 2026-01-31T12:00:00Z: new disk");
     explains(&p, 5, "paused", "paused by bob since 2026-01-31T12:00:00Z: it fails");
+    shows(&p, "6 items, 0 unowned", true);
+    shows(&p, "i5    (paused)", true);
     shows(&p, "1 pinned, 1 moved by hand, 1 paused\n", true);
     shows(&p, "WHY", true);
     clear(&p);

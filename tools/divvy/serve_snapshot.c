@@ -186,8 +186,7 @@ static bool give_item(const dv_serve_snapshot *s, const struct dv_kept_item *kep
 static void count(dv_status *status) {
     for (size_t i = 0; i < status->item_count; i++) {
         const dv_status_item *item = &status->items[i];
-        if (!item->head) status->unowned_count++;
-        else if (item->member != DV_NO_MEMBER) status->members[item->member].item_count++;
+        if (item->head && item->member != DV_NO_MEMBER) status->members[item->member].item_count++;
     }
     for (size_t i = 0; i < status->member_count; i++) {
         size_t load = status->members[i].item_count;

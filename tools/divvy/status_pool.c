@@ -190,9 +190,9 @@ int dv_status_name_owner(const dv_status *status, int64_t session, char **name, 
 static int match(dv_status *status) {
     for (size_t i = 0; i < status->item_count; i++) {
         dv_status_item *item = &status->items[i];
-        if (!item->head) status->unowned_count++;
-        else if (dv_status_name_owner(status, item->session, &item->owner, &item->member) != 0) return DIVVY_ENOMEM;
-        else if (item->member != DV_NO_MEMBER) status->members[item->member].item_count++;
+        if (!item->head) continue;
+        if (dv_status_name_owner(status, item->session, &item->owner, &item->member) != 0) return DIVVY_ENOMEM;
+        if (item->member != DV_NO_MEMBER) status->members[item->member].item_count++;
     }
     for (size_t i = 0; i < status->member_count; i++) {
         size_t load = status->members[i].item_count;

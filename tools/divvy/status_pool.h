@@ -74,9 +74,9 @@ typedef struct {
     size_t stray_count;    /* children of the party that are no members */
     char *stray;           /* the name of one of them */
     dv_status_item *items; /* sorted by name, bytewise: those with a directory, and the expected ones */
-    size_t item_count, unowned_count;
+    size_t item_count;
     size_t empty_count;           /* directories inside of others' that nobody owns: they are left out */
-    size_t denied_count;          /* of the items, those that were passed over: they count as unowned */
+    size_t denied_count;          /* of the items, those that were passed over: nobody seems to own them */
     size_t least_load, most_load; /* of all members; 0 when there are none */
     dv_status_entry *entries;     /* of the plan, if there is one that can be followed */
     size_t entry_count;

@@ -157,7 +157,8 @@ static int add_item(dv_table *table, const dv_status *status, const dv_status_it
     if (item->head) dv_age_text(status->read_at_ms - item->made_ms, age);
     const char *kind = "";
     if (item->head && item->member == DV_NO_MEMBER) kind = item->session ? " (not in the party)" : " (persistent)";
-    if (asprintf(&owner, "%s%s", item->head ? item->owner : "(unowned)", kind) < 0) return -1;
+    const char *nobody = dv_status_rules_is_paused(status, item) ? "(paused)" : "(unowned)";
+    if (asprintf(&owner, "%s%s", item->head ? item->owner : nobody, kind) < 0) return -1;
     char why[DV_RULE_BYTES];
     dv_status_rules_why(status, item->name, why);
     const char *planned[] = {item->name, owner, next_owner(item), token, age, waiting, why};
@@ -184,6 +185,14 @@ static int fill(const dv_status *status, dv_status_page *page, const dv_status_p
     return error;
 }
 
+/* Counts what nobody holds. What is paused nobody is to hold. */
+static size_t count_unowned(const dv_status *status) {
+    size_t count = 0;
+    for (size_t i = 0; i < status->item_count; i++)
+        count += !status->items[i].head && !dv_status_rules_is_paused(status, &status->items[i]);
+    return count;
+}
+
 static void print_summary(const dv_status *status, FILE *to) {
     char *path = dv_text_readable(status->path);
     if (!status->found) {
@@ -193,7 +202,7 @@ static void print_summary(const dv_status *status, FILE *to) {
     }
     fprintf(to, "%s: %zu member%s, %zu item%s", path ? path : "?", status->member_count,
             status->member_count == 1 ? "" : "s", status->item_count, status->item_count == 1 ? "" : "s");
-    if (status->item_count > 0) fprintf(to, ", %zu unowned", status->unowned_count);
+    if (status->item_count > 0) fprintf(to, ", %zu unowned", count_unowned(status));
     if (status->member_count > 0)
         fprintf(to, ", %zu to %zu items each (imbalance %zu)", status->least_load, status->most_load,
                 status->most_load - status->least_load);
@@ -287,7 +296,7 @@ static bool put(cJSON *json, const dv_status *status) {
     good = items;
     for (size_t i = 0; good && i < status->item_count; i++) good = put_item(items, status, &status->items[i]);
     good = good && dv_status_plan_json(json, status);
-    return good && dv_json_number(json, "unowned", (int64_t)status->unowned_count) &&
+    return good && dv_json_number(json, "unowned", (int64_t)count_unowned(status)) &&
            dv_json_number(json, "strays", (int64_t)status->stray_count) &&
            dv_json_number(json, "least", (int64_t)status->least_load) &&
            dv_json_number(json, "most", (int64_t)status->most_load) &&

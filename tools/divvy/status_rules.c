@@ -45,6 +45,12 @@ const char *dv_status_rules_why(const dv_status *status, const char *item, char 
     return asked || (number != SIZE_MAX && status->in_force) ? dv_pool_rules_why(rules, number, out) : NULL;
 }
 
+bool dv_status_rules_is_paused(const dv_status *status, const dv_status_item *item) {
+    return !item->head && !item->planned && dv_status_rules_hold(status) &&
+           dv_pool_rules_find(&status->rules, item->name) != SIZE_MAX &&
+           dv_wishes_find(status->rules.plan->wishes, DV_WISH_PAUSE, item->name);
+}
+
 /* ---- the whole pool ---- */
 
 enum { NOTES_MAX = 8, SHOWN_MAX = 4 };

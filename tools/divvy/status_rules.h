@@ -17,6 +17,9 @@ bool dv_status_rules_wait(const dv_status *status, const dv_status_member **memb
  * dv_pool_rules_why_nobody() and _why_there() do, or NULL: there is nothing to say. */
 const char *dv_status_rules_why(const dv_status *status, const char *item, char out[DV_RULE_BYTES]);
 
+/* Returns whether nobody holds an item, and a pause that is in force is why. */
+bool dv_status_rules_is_paused(const dv_status *status, const dv_status_item *item);
+
 /* Prints a line for each thing that an operator should know: what waits, and what cannot be done. */
 void dv_status_rules_print(const dv_status *status, FILE *to);
 
