@@ -150,14 +150,14 @@ class Drain(Case):
         self.wait_loads({a: 6, b: 6})
 
     @contextlib.contextmanager
-    def waiting_drain(self, member):
-        """`drain --wait` of the member "a", which is stopped: it releases nothing, so that the wait goes on."""
+    def waiting_drain(self, member, *options):
+        """`drain --wait` of the member "a", which is stopped: it releases and takes nothing, so the wait goes on."""
         member.process.send_signal(signal.SIGSTOP)
-        words = command("drain", "--path", self.path, "--wait", "a")
+        words = command("drain", "--path", self.path, "--wait", *options, "a")
         waiting = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True)
         try:
-            self.assertRegex(waiting.stdout.readline(), r"\Aa: weight 0 \(before: 1000\)")
+            self.assertRegex(waiting.stdout.readline(), r"\Aa: weight [0-9]+ \(before: [0-9]+\)")
             yield waiting
         finally:
             member.process.send_signal(signal.SIGCONT)
@@ -189,6 +189,21 @@ class Drain(Case):
             _, errors = waiting.communicate(timeout=DEADLINE_S)
         self.assertEqual((waiting.returncode, errors), (1, "divvy: somebody has given a the weight 500\n"))
         wait_for(lambda: a.acquired() and len(a.owned) == 4, "it has the share of that weight")
+
+    # Where somebody drains the member again while an undo waits, it will not have its items: that is said at once, also
+    # where the plan limits moves. So it is where somebody gives it any other weight.
+    def test_drained_while_undo_waits(self):
+        members = a, b = self.start("a", "b")
+        self.wait_divided(members)
+        for moves, options, weight in ((0, (), 0), (1, (), 0), (1, ("--weight", "500"), 500)):
+            with self.subTest(moves=moves, weight=weight):
+                self.assertEqual(run("set", "--path", self.path, "max-moves=%d" % moves).returncode, 0)
+                self.assertEqual(run("drain", "--path", self.path, "--wait", "a").returncode, 0)
+                with self.waiting_drain(a, "--undo") as waiting:
+                    self.assertRegex(self.drain(*options, "a"), r"\Aa: weight %d \(before: 1000\)" % weight)
+                    _, errors = waiting.communicate(timeout=DEADLINE_S)
+                self.assertEqual((waiting.returncode, errors),
+                                 (1, "divvy: somebody has given a the weight %d\n" % weight))
 
     # A limit of the waiting ends it, with a code of its own: a member whose process is stopped releases nothing.
     def test_wait_timeout(self):

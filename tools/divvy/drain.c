@@ -107,6 +107,7 @@ static int wait_for_own(dv_drain *d) {
         return dv_command_failed("%s is absent, so there is nothing to wait for: it has items again when it is back",
                                  d->member);
     int error = dv_operator_wait_init(&d->own, d->look, d->options);
+    d->own.weighed = d->errand;
     if (!error) error = dv_operator_wait_note(&d->own, d->errand);
     return error ? dv_command_out_of_memory() : dv_operator_wait_run(&d->own, &again);
 }
@@ -147,13 +148,6 @@ static int give_back(dv_drain *d) {
                              weight > 0 ? "; its weight is what it was" : "");
 }
 
-/* Returns the weight that somebody has given the member since, or NULL. A lagging server may show an older plan. */
-static const uint32_t *weight_since(const dv_drain *d) {
-    const dv_plan *plan = d->wait.plan.memory.plan, *after = d->errand->result.after;
-    const dv_plan_member *m = dv_plan_find(plan, d->is_static, d->key);
-    return m && m->weight > 0 && plan->header.generation > after->header.generation ? &m->weight : NULL;
-}
-
 /* The first line told how many items the first round left. */
 static int tell_end(const dv_drain *d) {
     char *line = NULL;
@@ -170,8 +164,8 @@ static int wait_until_gone(dv_drain *d) {
         int error = dv_look_at(d->look, dv_held_wait_look, &d->wait);
         if (error && !dv_look_may_recover(error)) return dv_look_failed(d->look, error);
         bool known = !error && dv_held_wait_known(&d->wait);
-        const uint32_t *weight = known ? weight_since(d) : NULL;
-        if (weight) return dv_command_failed("somebody has given %s the weight %" PRIu32, d->member, *weight);
+        int code = known ? dv_operator_check_weight(d->errand, d->wait.plan.memory.plan) : 0;
+        if (code) return code;
         if (known && d->wait.item_count == 0 && load(d) == 0) return tell_end(d);
         if (known && dv_whom_is_last(d->wait.plan.memory.plan, d->is_static, d->key)) return give_back(d);
         if (limit_ms > 0 && dv_session_now_ms() >= until_ms) {

@@ -117,6 +117,13 @@ static int tell_late(const dv_operator_wait *w) {
     return DV_EXIT_TIMED_OUT;
 }
 
+int dv_operator_check_weight(const dv_errand *e, const dv_plan *plan) {
+    const dv_errand_result *r = &e->result;
+    const dv_plan_member *m = dv_plan_find(plan, r->is_static, r->key);
+    if (!m || m->weight == r->weight || plan->header.generation <= r->after->header.generation) return 0;
+    return dv_command_failed("somebody has given %s the weight %" PRIu32, e->ask.name, m->weight);
+}
+
 int dv_operator_wait_run(dv_operator_wait *w, const dv_ask *again) {
     int64_t limit_ms = w->options->wait_timeout_ms, until_ms = dv_session_now_ms() + limit_ms;
     if (w->kept) return dv_command_failed("%s, so it is not waited for", w->kept);
@@ -124,9 +131,11 @@ int dv_operator_wait_run(dv_operator_wait *w, const dv_ask *again) {
         int error = dv_look_at(w->look, dv_held_wait_look, &w->held);
         if (error && !dv_look_may_recover(error)) return dv_look_failed(w->look, error);
         bool known = !error && dv_held_wait_known(&w->held);
+        int code = known && w->weighed ? dv_operator_check_weight(w->weighed, w->held.plan.memory.plan) : 0;
+        if (code) return code;
         if (known && is_over(w)) return 0;
         if (limit_ms > 0 && dv_session_now_ms() >= until_ms) return tell_late(w);
-        int code = known && w->held.item_count == 0 ? check_rounds(w, again) : 0;
+        if (known && w->held.item_count == 0) code = check_rounds(w, again);
         if (code) return code;
         dv_look_pause(w->look, DV_OPERATOR_BETWEEN_LOOKS_MS, NULL);
     }
