@@ -205,6 +205,18 @@ class Drain(Case):
                 self.assertEqual((waiting.returncode, errors),
                                  (1, "divvy: somebody has given a the weight %d\n" % weight))
 
+    # Nor will it have them where it leaves the pool.
+    def test_left_while_undo_waits(self):
+        members = a, b = self.start("a", "b")
+        self.wait_divided(members)
+        self.drain("--wait", "a")
+        with self.waiting_drain(a, "--undo") as waiting:
+            a.process.send_signal(signal.SIGTERM)
+            a.process.send_signal(signal.SIGCONT)
+            _, errors = waiting.communicate(timeout=DEADLINE_S)
+        self.assertEqual((waiting.returncode, errors),
+                         (1, "divvy: a leaves the pool, so there is nothing to wait for\n"))
+
     # A limit of the waiting ends it, with a code of its own: a member whose process is stopped releases nothing.
     def test_wait_timeout(self):
         members = a, b = self.start("a", "b")

@@ -124,6 +124,16 @@ int dv_operator_check_weight(const dv_errand *e, const dv_plan *plan) {
     return dv_command_failed("somebody has given %s the weight %" PRIu32, e->ask.name, m->weight);
 }
 
+/* Looks likewise, for a wait in which the member has to be there. */
+static int check_member(const dv_errand *e, const dv_plan *plan) {
+    const dv_errand_result *r = &e->result;
+    const dv_plan_member *m = dv_plan_find(plan, r->is_static, r->key);
+    bool later = plan->header.generation > r->after->header.generation;
+    if (later && (!m || m->leaving[0]))
+        return dv_command_failed("%s leaves the pool, so there is nothing to wait for", e->ask.name);
+    return dv_operator_check_weight(e, plan);
+}
+
 int dv_operator_wait_run(dv_operator_wait *w, const dv_ask *again) {
     int64_t limit_ms = w->options->wait_timeout_ms, until_ms = dv_session_now_ms() + limit_ms;
     if (w->kept) return dv_command_failed("%s, so it is not waited for", w->kept);
@@ -131,7 +141,7 @@ int dv_operator_wait_run(dv_operator_wait *w, const dv_ask *again) {
         int error = dv_look_at(w->look, dv_held_wait_look, &w->held);
         if (error && !dv_look_may_recover(error)) return dv_look_failed(w->look, error);
         bool known = !error && dv_held_wait_known(&w->held);
-        int code = known && w->weighed ? dv_operator_check_weight(w->weighed, w->held.plan.memory.plan) : 0;
+        int code = known && w->weighed ? check_member(w->weighed, w->held.plan.memory.plan) : 0;
         if (code) return code;
         if (known && is_over(w)) return 0;
         if (limit_ms > 0 && dv_session_now_ms() >= until_ms) return tell_late(w);

@@ -11,7 +11,7 @@ typedef struct {
     dv_held_wait held;
     dv_plan *before;          /* the plan before the first request; NULL: none was noted */
     char *kept;               /* says which item of a request is kept for which absent member; NULL: none was noted */
-    const dv_errand *weighed; /* whose member is to keep the weight that it gave; NULL: none */
+    const dv_errand *weighed; /* whose member is to stay, with the weight that it gave; NULL: none */
     uint64_t checked;         /* generation of the plan that has no further round, and whose moves are waited for */
     char by[DV_OPERATOR_BY_BYTES];
 } dv_operator_wait;
