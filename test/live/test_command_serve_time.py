@@ -197,6 +197,15 @@ class States(TimeCase):
                      'moves_in_progress{pool="%s"} 2', 'items_of_strangers{pool="%s"} 1'):
             self.assertIn("\ndivvy_serve_pool_" + line % self.path + "\n", metrics)
 
+    # While a member of an earlier release is there pauses wait: what is paused then is without an owner as any other.
+    def test_pause_that_waits(self):
+        pause = {"kind": "pause", "name": "x", "value": "", "by": "anna", "at_ms": 1769860800000, "why": ""}
+        self.make_pool(["a"], [("a", False)], ["x"], "z", level=2, wishes=[pause])
+        served = self.serve()
+        self.wait_read(served, lambda pool: pool["items"] == 1)
+        self.assertEqual([(row["state"], row["rule"]) for row in served.rows("items")["rows"]], [("unowned", "paused")])
+        self.assertEqual([served.pool()[key] for key in ("unowned", "paused", "state")], [1, 0, "unowned"])
+
     # The pool's state is told in a word, and a page hears of it when it changes; also when that is because ZooKeeper
     # cannot be read, or can be again.
     def test_state_of_pool(self):

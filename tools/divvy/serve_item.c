@@ -13,7 +13,7 @@ bool dv_serve_item_is_moving(const dv_serve_item *item) {
 }
 
 bool dv_serve_item_is_paused(const dv_serve_item *item) {
-    return !item->held && item->rule && strcmp(item->rule, "paused") == 0;
+    return !item->held && item->ruled && item->rule && strcmp(item->rule, "paused") == 0;
 }
 
 void dv_serve_item_note_pause(dv_serve_item *item, int64_t now_ms) {

@@ -13,6 +13,7 @@
 #include "serve_rules.h"
 #include "serve_snapshot.h"
 #include "status_plan.h"
+#include "status_rules.h"
 
 /* A reading, on its way into the pool. */
 typedef struct {
@@ -184,7 +185,7 @@ static int take_plan(update *u) {
     dv_serve_pool *pool = u->pool;
     const dv_plan *plan = dv_status_plan(u->status);
     size_t known = pool->item_count;
-    bool good = true;
+    bool good = true, ruled = dv_status_rules_hold(u->status);
     for (size_t i = 0; i < known; i++) pool->items[i].in_plan = false;
     for (size_t i = 0; plan && good && i < plan->set->count; i++) {
         dv_serve_item *item = find_among(pool, known, plan->set->names[i]);
@@ -194,8 +195,9 @@ static int take_plan(update *u) {
         item->in_plan = true;
         const dv_plan_member *to = dv_plan_member_at(plan, plan->owners[i]);
         dv_serve_member *next = u->status->in_force && to ? u->of_entry[to - plan->members] : NULL;
-        item->changed = item->changed || item->next != next;
+        item->changed = item->changed || item->next != next || item->ruled != ruled;
         item->next = next;
+        item->ruled = ruled;
         good = dv_serve_rules_item(item, &u->status->rules, i) == 0;
     }
     for (size_t i = 0; i < known; i++) {

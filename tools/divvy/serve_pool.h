@@ -48,6 +48,7 @@ typedef struct {
     char *why; /* of that rule; NULL: none */
     size_t waiting;
     bool held, in_plan;
+    bool ruled;  /* the pool's rules are in force, and `rule` with them */
     bool paused; /* at the last look; nobody held it, then */
     bool seen;   /* so was the change at `since_ms`; otherwise its owner entered the queue then */
     bool marked, changed;
