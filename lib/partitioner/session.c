@@ -4,10 +4,12 @@
 #include "base/container.h"
 #include "partitioner/handover.h"
 
+/* P7: a host's session that was given up goes on when no node of ours is left on it, so no new one is begun before. */
 void dv_session_rejoin(divvy_partitioner *p, int64_t now) {
-    bool released = p->state == DIVVY_ALLOCATING;
-    if (p->life != DV_LIFE_REJOINING || !released || p->membership || p->watch || p->totals.leaving || p->looks ||
-        p->ready_requested || !dv_follow_at_rest(p->follower) || !dv_handover_at_rest(p) || !dv_own_loads_at_rest(p))
+    bool released = p->state == DIVVY_ALLOCATING, over = p->object.client->end_error != 0;
+    if (p->life != DV_LIFE_REJOINING || !released || over || p->membership || p->watch || p->totals.leaving ||
+        p->looks || p->ready_requested || !dv_follow_at_rest(p->follower) || !dv_handover_at_rest(p) ||
+        !dv_own_loads_at_rest(p))
         return;
     assert(p->totals.shown == 0);
     dv_directories_forget(p);

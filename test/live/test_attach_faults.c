@@ -330,9 +330,7 @@ TEST(test_closed_after_expiry) {
     }
 }
 
-/* The deadline passes before a server says anything, and the session lives: what was owned is lost all the same, its
- * nodes are deleted on that very session, and then the client goes on there. */
-TEST(test_lost_but_alive) {
+static void check_lost_but_alive(bool released_at_once) {
     witness w;
     host h;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -346,6 +344,7 @@ TEST(test_lost_but_alive) {
     dv_test_proxy_freeze(proxy);
     assert_true(DV_WAIT(divvy_client_state(client) == DIVVY_LOST, PATIENCE_MS));
     assert_int_equal(owned_by(p), 0);
+    if (released_at_once) assert_int_equal(divvy_partitioner_release_set(p), 0);
     assert_int_equal(atomic_load(&h.expired), 0);
     dv_test_proxy_thaw(proxy);
     assert_true(DV_WAIT(divvy_client_state(client) == DIVVY_CONNECTED, PATIENCE_MS));
@@ -357,6 +356,17 @@ TEST(test_lost_but_alive) {
     witness_end(&w);
     host_close(&h);
     dv_test_proxy_stop(proxy);
+}
+
+/* The deadline passes before a server says anything, and the session lives: what was owned is lost all the same, its
+ * nodes are deleted on that very session, and then the client goes on there. */
+TEST(test_lost_but_alive) {
+    check_lost_but_alive(false);
+}
+
+/* So it does where the member was released before its nodes could be deleted: it takes part again after that. */
+TEST(test_lost_but_alive_and_released) {
+    check_lost_but_alive(true);
 }
 
 /* Lost by the clock, and the host moves the client to another handle though the session lives: there all goes on.
