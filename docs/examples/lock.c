@@ -36,7 +36,7 @@ static void on_lost(divvy_lock *lock, void *user) {
     printf("lost\n");
 }
 
-/* 0 when all steps were done while the lock was held. */
+/* 0 when each step began while the lock was held. */
 static int run_job(const divvy_lock *lock) {
     for (int step = 1; step <= STEPS; step++) {
         int64_t token = divvy_lock_token(lock); /* 0: it is lost */
@@ -57,9 +57,11 @@ static int run(divvy_client *client, const char *path) {
         status = fail("not acquired", divvy_client_error(client));
     } else {
         printf("acquired\n");
-        if (run_job(lock) != 0) status = fail("the job", "the lock was lost on the way; somebody else will do it");
-        printf("releasing\n");    /* Said before: the next one may say "acquired" before this call returns. */
-        divvy_lock_release(lock); /* DIVVY_ENOTHELD if it was lost on the way: then there is nothing to release. */
+        int done = run_job(lock) == 0;
+        printf("releasing\n"); /* Said before: the next one may say "acquired" before this call returns. */
+        /* DIVVY_ENOTHELD: it was lost, in the last step maybe, and there is nothing to release. */
+        if (divvy_lock_release(lock) != 0 || !done)
+            status = fail("the job", "the lock was lost on the way; somebody else will do it");
     }
     divvy_lock_destroy(lock);
     return status;

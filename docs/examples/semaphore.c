@@ -37,7 +37,7 @@ static void show_holders(divvy_semaphore *semaphore) {
     divvy_holders_free(holders);
 }
 
-/* 0 when all steps were done while the slot was held. */
+/* 0 when each step began while the slot was held. */
 static int work(const divvy_semaphore *semaphore) {
     for (int step = 1; step <= STEPS; step++) {
         int licence = divvy_semaphore_slot(semaphore); /* -1: it is lost */
@@ -62,10 +62,10 @@ static int run(divvy_client *client, const char *path, uint32_t limit) {
     } else {
         printf("acquired\n");
         show_holders(semaphore);
-        if (work(semaphore) != 0) status = fail("the work", "the slot was lost on the way");
+        int done = work(semaphore) == 0;
         printf("releasing\n"); /* Said before: the next one may say "acquired" before this call returns. */
-        /* DIVVY_ENOTHELD if it was lost on the way: then there is nothing to release. */
-        divvy_semaphore_release(semaphore);
+        /* DIVVY_ENOTHELD: it was lost, in the last step maybe, and there is nothing to release. */
+        if (divvy_semaphore_release(semaphore) != 0 || !done) status = fail("the work", "the slot was lost on the way");
     }
     divvy_semaphore_destroy(semaphore);
     return status;
