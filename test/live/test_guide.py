@@ -80,6 +80,18 @@ def check_members(folder, name):
             second.kill()
 
 
+def check_lost(folder, name, server):
+    """A member whose session is lost says so, and ends, with nobody to tell it to."""
+    member = Example(folder, name)
+    try:
+        wait_for(lambda: sorted(member.owned) == QUEUES, "one alone owns all", member)
+        server.freeze(True)
+        check(member.end() == 1 and member.errors, "it has failed", member)
+    finally:
+        server.freeze(False)
+        member.kill()
+
+
 class Store:
     """The files that the jobs of several processes write to."""
 
@@ -275,6 +287,8 @@ def main():
         check_one(folder)
         check_members(folder, "members")
         check_members(folder, "callbacks")
+        check_lost(folder, "members", server)
+        check_lost(folder, "callbacks", server)
         check_jobs(folder, server)
         check_lock(folder)
         check_commands(build, server)

@@ -2,6 +2,7 @@
 #include <divvy/divvy.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static const char *const queues[] = {"alpha", "beta", "gamma", "delta"};
 
@@ -28,6 +29,7 @@ static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_par
     (void)from, (void)user;
     printf("state: %s\n", divvy_partition_state_name(to));
     if (to == DIVVY_RELEASE) divvy_partitioner_release_set(p); /* no work is under way here */
+    if (to == DIVVY_FAILURE) kill(getpid(), SIGTERM);          /* the end, which main() waits for */
 }
 
 static void on_warning(divvy_client *client, int code, const char *message, void *user) {
@@ -46,9 +48,11 @@ static int take_part(divvy_client *client, const sigset_t *signals) {
     if (divvy_partitioner_create(&p, client, &config) != 0) return complain(divvy_client_error(client));
     int number;
     sigwait(signals, &number); /* all else happens in the callbacks, on a thread of the client's */
+    char reason[512];
+    int status = divvy_partitioner_failure(p, reason, sizeof reason) != 0 ? complain(reason) : 0;
     divvy_partitioner_finish(p, 5000);
     divvy_partitioner_destroy(p);
-    return 0;
+    return status;
 }
 
 int main(void) {
