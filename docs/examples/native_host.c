@@ -121,6 +121,9 @@ static int take_part(zhandle_t **handle, const char *hosts, divvy_client *client
     config.on_session_loss = DIVVY_REJOIN; /* The same object goes on on the next session. */
     divvy_partitioner *p;
     if (divvy_client_wait_connected(client, 10000) != 0) return fail(hosts, divvy_client_error(client));
+    /* From here on there is something to leave in an orderly way. Before, a signal could simply end us. */
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
     if (divvy_partitioner_create(&p, client, &config) != 0)
         return fail("cannot join the pool", divvy_client_error(client));
     int status = run(handle, hosts, client, p, path);
@@ -137,10 +140,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: native_host HOSTS PATH ITEM...\n");
         return 2;
     }
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGALRM, &action, NULL);
+    signal(SIGALRM, on_signal);
     if (argc == 1) alarm(5);
     setvbuf(stdout, NULL, _IOLBF, 0);
 

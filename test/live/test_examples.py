@@ -9,7 +9,7 @@ Claims, for each example: one alone owns all items; a second one that joins gets
 exactly once again, while the first keeps the others all along (but for kazoo's loop, where everything stops); when one
 is told to stop, the other takes over all; both exit with 0, have printed no complaint, and leave no ephemeral node;
 wrong usage, a bad path and bad hosts are told as such, with exit status 2 and 1. With --unreachable: so is a server
-that is not there, within the time that the examples give it.
+that is not there, within the time that the examples give it, and ^C ends them before that.
 
 Claims, for the examples with threads: no piece of work on an item begins before the last one of its former owner has
 ended, and tokens grow. What a process has begun counts in the end, also when the process is told to stop and a piece
@@ -274,12 +274,26 @@ def check_unreachable(folder, examples):
                 example.kill()
 
 
+def check_interrupted(folder, examples):
+    for name in examples:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            silent.settimeout(DEADLINE_S)
+            example = Example(folder, name, "127.0.0.1:%d" % silent.getsockname()[1], "/nobody", "alpha")
+            try:
+                silent.accept()  # it waits for an answer from now on
+                example.stop(signal.SIGINT)
+                check(example.end() == -signal.SIGINT, "^C ends it at once", example)
+            finally:
+                example.kill()
+
+
 def main():
     folder = os.path.join(sys.argv[1], "docs", "examples")
     arguments = sys.argv[2:]
     examples = [name for name in arguments if not name.startswith("-")] or EXAMPLES
     if "--unreachable" in arguments:
         check_unreachable(folder, examples)
+        check_interrupted(folder, examples)
         return
     with Server() as server:
         for name in examples:
