@@ -16,7 +16,7 @@ if [ "${1:-}" != --locked ]; then
         exit 2
     fi
     # 10 minutes are enough for all others. --max-run: a machine that hangs must not stop those behind it.
-    exec divvy lock --timeout 10m --max-run 1m cluster-bootstrap "$0" --locked "$@"
+    exec divvy lock --timeout 10m --max-run 1m cluster-bootstrap bash "$0" --locked "$@"
 fi
 
 cluster=$2

@@ -14,12 +14,14 @@ if [ $# -ne 2 ]; then
     exit 2
 fi
 item=${DIVVY_ITEM-$DIVVY_LOCK_NAME} token=${DIVVY_TOKEN:-$DIVVY_LOCK_TOKEN} era=${ERA:-0}
-case $token$era in
-'' | *[!0-9]*)
-    echo "fencing.sh: \"$token\" and \"$era\" are to be numbers" >&2
-    exit 2
-    ;;
-esac
+for number in "$token" "$era"; do
+    case $number in
+    '' | *[!0-9]*)
+        echo "fencing.sh: \"$token\" and \"$era\" are to be numbers" >&2
+        exit 2
+        ;;
+    esac
+done
 
 # A program binds parameters to a statement. The shell of SQLite cannot, so a text is handed over in hexadecimal:
 # whatever it has inside, it never becomes SQL.

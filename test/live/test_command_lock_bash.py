@@ -120,10 +120,12 @@ class Bash(Case):
 
 
 class Examples(Case):
-    # Five machines boot at the same time: one founds the cluster, and the others join it, one at a time.
+    # Five machines boot at the same time: one founds the cluster, and the others join it, one at a time. One of them
+    # has bash run the script, by a name that the PATH does not find.
     def test_bootstrap(self):
         script = os.path.join(EXAMPLES, "bootstrap.sh")
-        nodes = [Running(script, self.folder, "node-%d" % number) for number in range(5)]
+        nodes = [Running(script, self.folder, "node-%d" % number) for number in range(4)]
+        nodes.append(Running("bash", "bootstrap.sh", self.folder, "node-4", cwd=EXAMPLES))
         self.assertEqual([node.end() for node in nodes], [0] * 5, "\n".join(map(str, nodes)))
         self.assertEqual(sum("founding" in node.output for node in nodes), 1)
         founder = self.read("primary")[0]
@@ -160,6 +162,11 @@ class Examples(Case):
                 return (database.execute("SELECT value FROM results WHERE item = ?", [self.name]).fetchone()[0],
                         database.execute("SELECT token FROM fence WHERE item = ?", [self.name]).fetchone()[0])
 
+        for token in ("", "1/2", "-1"):
+            settings = {**os.environ, "DIVVY_ITEM": self.name, "DIVVY_TOKEN": token}
+            done = subprocess.run([script, store, "none"], stderr=subprocess.PIPE, text=True, check=False, env=settings)
+            self.assertEqual((done.returncode, done.stderr),
+                             (2, 'fencing.sh: "%s" and "0" are to be numbers\n' % token))
         tokens = []
         for value in ("first", "se'cond"):
             done = lock(self.name, script, store, value)
