@@ -1,4 +1,5 @@
 """The programs of docs/examples/python, as their readers run them. SPDX-License-Identifier: Apache-2.0"""
+import importlib.util
 import os
 import pathlib
 import re
@@ -178,6 +179,25 @@ def test_election(begin, server, path, name):
     assert alice.end() == 0 and alice.errors == []
     (first, third), (second,) = alice.tokens(), bob.tokens()
     assert first < second < third
+
+
+# A candidate whose turn comes between the end of its work and that of its place begins no more.
+def test_election_at_the_end(monkeypatch):
+    spec = importlib.util.spec_from_file_location("election", FOLDER / "election.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    begun = []
+    monkeypatch.setattr(module.Work, "_run", lambda _, token: begun.append(token))
+
+    class Client:
+        def election(self, _path, *, on_elected, **_):
+            self.stand = lambda: on_elected(self, 1)
+            self.close = lambda: on_elected(self, 2)
+            return self
+
+    monkeypatch.setattr(sys, "stdin", [])
+    module.take_part(Client(), "/election", "alice")
+    assert begun == [1]
 
 
 # A worker is found, watched and gone; of two that want a unique role one leads.

@@ -28,25 +28,32 @@ class Work:
     """What a leader does. Another may lead soon after `end()` has returned."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()  # the callbacks' thread begins and ends it, and the main thread ends it
+        self._over = False
         self._stop = threading.Event()
         self._thread: Optional[threading.Thread] = None
 
     def begin(self, token: int) -> None:
-        self._stop.clear()
-        self._thread = threading.Thread(target=self._run, args=(token,))
-        self._thread.start()
+        with self._lock:
+            if self._over:
+                return
+            self._stop.clear()
+            self._thread = threading.Thread(target=self._run, args=(token,))
+            self._thread.start()
 
     def _run(self, token: int) -> None:
         tell("I lead, under", token)
         while not self._stop.wait(0.2):
             pass  # a piece of work
 
-    def end(self) -> None:
-        if self._thread:
-            self._stop.set()
-            self._thread.join()
-            self._thread = None
-            tell("I no longer lead")
+    def end(self, for_good: bool = False) -> None:
+        with self._lock:
+            self._over = self._over or for_good
+            if self._thread:
+                self._stop.set()
+                self._thread.join()
+                self._thread = None
+                tell("I no longer lead")
 
 
 def take_part(client: divvy.Client, path: str, name: str) -> None:
@@ -71,7 +78,7 @@ def take_part(client: divvy.Client, path: str, name: str) -> None:
                 tell("the leader stays:", error)
     except KeyboardInterrupt:
         pass
-    work.end()  # before the place is given up
+    work.end(for_good=True)  # before the place is given up
     election.close()
 
 
