@@ -56,7 +56,7 @@ static int take_part(divvy_client *client, const divvy_election_config *config) 
         if (c == '\n' && divvy_election_ask_step_down(election, 10000) != 0)
             printf("the leader stays: %s\n", divvy_client_error(client));
     }
-    divvy_election_destroy(election);
+    divvy_election_destroy(election); /* Ends a leadership without on_lost: the work would be stopped before. */
     return status;
 }
 
