@@ -32,14 +32,13 @@ static size_t count_missing(const divvy_workers *w, const divvy_partition *snaps
     return missing;
 }
 
-/* Merges the table with the places that are missing. An item that there is no memory for is left out. */
-static void add_missing(divvy_workers *w, const divvy_partition *snapshot) {
+bool dv_places_make(divvy_workers *w, const divvy_partition *snapshot) {
     size_t missing = count_missing(w, snapshot), at = 0, count = 0;
-    if (missing == 0) return;
+    if (missing == 0) return false;
     dv_place **places = calloc(w->place_count + missing, sizeof *places);
     if (!places) {
         w->scarce = true;
-        return;
+        return false;
     }
     for (size_t i = 0; i < divvy_partition_count(snapshot); i++) {
         const char *item = divvy_partition_item(snapshot, i);
@@ -56,6 +55,7 @@ static void add_missing(divvy_workers *w, const divvy_partition *snapshot) {
     w->place_count = count;
     pthread_mutex_unlock(&w->mutex);
     free(old);
+    return true;
 }
 
 /* Returns the place of an item, at `*at` or behind it; NULL if it has none. */
@@ -67,7 +67,7 @@ static dv_place *find_from(const divvy_workers *w, const char *item, size_t *at)
 void dv_places_take(divvy_workers *w, const divvy_partition *mine) {
     size_t at = 0;
     dv_places_take_none(w);
-    add_missing(w, mine);
+    dv_places_make(w, mine);
     for (size_t i = 0; i < divvy_partition_count(mine); i++) {
         dv_place *place = find_from(w, divvy_partition_item(mine, i), &at);
         if (!place) continue;
@@ -80,7 +80,6 @@ void dv_places_take(divvy_workers *w, const divvy_partition *mine) {
 void dv_places_take_to_prepare(divvy_workers *w, const divvy_partition *coming) {
     size_t at = 0;
     for (size_t i = 0; i < w->place_count; i++) w->places[i]->is_to_prepare = false;
-    add_missing(w, coming);
     for (size_t i = 0; i < divvy_partition_count(coming); i++) {
         dv_place *place = find_from(w, divvy_partition_item(coming, i), &at);
         if (place) place->is_to_prepare = true;

@@ -241,10 +241,19 @@ static void start_preparing(divvy_workers *w, dv_place *place, int64_t now) {
     take_unprepared(w, place, false);
 }
 
+/* Returns the items that are to be prepared, NULL without memory. A loss that is told while an item has no place is
+ * noted nowhere: so the look that counts comes after the places. An item that comes later is told, and wakes us. */
+static divvy_partition *look_at_coming(divvy_workers *w) {
+    divvy_partition *coming = divvy_partitioner_to_prepare(w->partitioner);
+    if (!dv_places_make(w, coming)) return coming;
+    divvy_partition_unref(coming);
+    return divvy_partitioner_to_prepare(w->partitioner);
+}
+
 static void prepare(divvy_workers *w) {
     if (!w->config.prepare || w->phase != DV_WORKERS_WORKING) return;
     int64_t now = dv_monotonic_ms();
-    divvy_partition *coming = divvy_partitioner_to_prepare(w->partitioner);
+    divvy_partition *coming = look_at_coming(w);
     if (coming) dv_places_take_to_prepare(w, coming);
     else w->scarce = true;
     divvy_partition_unref(coming);

@@ -98,8 +98,12 @@ void dv_workers_wake(const divvy_workers *w);
 
 /* ---- places.c ---- */
 
-/* Notes in the places what is ours, or is to be prepared, and makes those that are missing. */
+/* Merges the table with the places that items of a snapshot lack. An item that there is no memory for is left out.
+ * Returns whether there are new ones. */
+bool dv_places_make(divvy_workers *w, const divvy_partition *snapshot);
+/* Notes in the places what is ours, and makes those that are missing. */
 void dv_places_take(divvy_workers *w, const divvy_partition *mine);
+/* Notes in the places which items to prepare. An item without one is passed over. */
 void dv_places_take_to_prepare(divvy_workers *w, const divvy_partition *coming);
 /* Notes that nothing is ours any longer. */
 void dv_places_take_none(divvy_workers *w);

@@ -117,7 +117,42 @@ TEST_IN(test_discards_what_does_not_come, set_up, tear_down) {
     assert_int_equal(stop(anna), 0);
 }
 
-/* So is what was prepared when the run ends. */
+static atomic_bool withdraws; /* the items that the run looks at next do not come, which is told before it goes on */
+
+divvy_partition *__real_divvy_partitioner_to_prepare(divvy_partitioner *p);
+divvy_partition *__wrap_divvy_partitioner_to_prepare(divvy_partitioner *p);
+
+divvy_partition *__wrap_divvy_partitioner_to_prepare(divvy_partitioner *p) {
+    divvy_partition *coming = __real_divvy_partitioner_to_prepare(p);
+    if (divvy_partition_count(coming) == 0 || !atomic_exchange(&withdraws, false)) return coming;
+    assert_int_equal(divvy_partitioner_set_weight(p, 0), 0);
+    for (size_t left = 1; left > 0;) {
+        divvy_partition *now = __real_divvy_partitioner_to_prepare(p);
+        left = divvy_partition_count(now);
+        divvy_partition_unref(now);
+    }
+    assert_false(DV_WAIT(false, LOOK_MS)); /* for the callback */
+    return coming;
+}
+
+/* Nothing is prepared for an item that has gone before the run knew it. */
+TEST_IN(test_goes_before_it_is_known, set_up, tear_down) {
+    dv_member *anna = start(0);
+    assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
+    atomic_store(&anna->lingers, true);
+    atomic_store(&withdraws, true);
+    dv_member *bert = start_preparing(1, 25000);
+    assert_true(DV_WAIT(!atomic_load(&withdraws), DEADLINE_MS));
+    assert_false(DV_WAIT(sum(bert->prepared) > 0, 3 * LOOK_MS));
+    atomic_store(&anna->lingers, false);
+    assert_int_equal(divvy_partitioner_set_weight(divvy_workers_partitioner(bert->workers), 1000), 0);
+    assert_true(DV_WAIT(works_on(bert, 2), DEADLINE_MS));
+    assert_int_equal(sum(bert->given), 2);
+    assert_int_equal(stop(bert), 0);
+    assert_int_equal(stop(anna), 0);
+}
+
+/* What was prepared when the run ends is discarded. */
 TEST_IN(test_discards_at_the_end, set_up, tear_down) {
     dv_member *anna = start(0);
     assert_true(DV_WAIT(works_on(anna, ITEMS), DEADLINE_MS));
