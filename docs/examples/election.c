@@ -46,6 +46,12 @@ static void on_step_down(divvy_election *election, const char *who, size_t who_b
     divvy_election_stand(election); /* at the end of the queue */
 }
 
+/* Where an access list denies the path, for example. A program would end here, or stand again later. */
+static void on_failed(divvy_election *election, int error, void *user) {
+    (void)election, (void)user;
+    fail("it stands no longer", divvy_strerror(error));
+}
+
 /* Enter is a request to the leader, this one or another, to step down. */
 static int take_part(divvy_client *client, const divvy_election_config *config) {
     divvy_election *election;
@@ -79,6 +85,7 @@ int main(int argc, char **argv) {
     config.on_lost = on_lost;
     config.on_leader = on_leader;
     config.on_step_down = on_step_down;
+    config.on_failed = on_failed;
     int status = take_part(client, &config);
     divvy_client_close(client);
     return status;

@@ -9,6 +9,8 @@ import sys
 import threading
 
 import pytest
+from kazoo.client import KazooClient
+from kazoo.security import READ_ACL_UNSAFE
 
 from conftest import DEADLINE_S, ROOT, wait_for
 
@@ -179,6 +181,19 @@ def test_election(begin, server, path, name):
     assert alice.end() == 0 and alice.errors == []
     (first, third), (second,) = alice.tokens(), bob.tokens()
     assert first < second < third
+
+
+# One that an access list keeps from standing says so.
+@pytest.mark.parametrize("name", ["election", "election_asyncio"])
+def test_election_denied(begin, server, path, name):
+    client = KazooClient(server.connect)
+    client.start()
+    client.create(path, acl=READ_ACL_UNSAFE)
+    client.stop()
+    alice = begin(name, server.connect, path, "alice")
+    alice.wait_line("I stand no longer: .*")
+    alice.process.stdin.close()
+    assert alice.end() == 0
 
 
 # A candidate whose turn comes between the end of its work and that of its place begins no more.

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Runs the example of the election, three of it, on a private server: the first leads, all are told so, a request moves
-# leadership on, a preferred one takes it, and each ends with its input. SPDX-License-Identifier: Apache-2.0
+# leadership on, a preferred one takes it, and each ends with its input. One that may not stand says so.
+# SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 
 readonly ELECTION=${1:?usage: example_election.sh ELECTION}
@@ -36,6 +37,19 @@ export DIVVY_ENSEMBLE_TICK_MS
 readonly FILE=$ZOOKEEPER_LOCAL_DIR/out
 trap '"$LOCAL" stop "$ZOOKEEPER_LOCAL_DIR"' EXIT
 declare -A pids inputs
+
+/usr/bin/python3 - <<END
+from kazoo.client import KazooClient
+from kazoo.security import READ_ACL_UNSAFE
+client = KazooClient("$DIVVY_CONNECT")
+client.start()
+client.create("/example-denied", acl=READ_ACL_UNSAFE)
+END
+mkfifo "$FILE.dora.in"
+"$ELECTION" "$DIVVY_CONNECT" /example-denied dora <"$FILE.dora.in" >"$FILE.dora" 2>&1 &
+exec {fd}>"$FILE.dora.in"
+says dora "election: it stands no longer: the access list of the node denies this" 1
+exec {fd}>&-
 
 begin anna
 says anna "I lead" 1

@@ -68,7 +68,7 @@ def take_part(client: divvy.Client, path: str, name: str) -> None:
     election = client.election(
         path, data=name, on_elected=lambda _, token: work.begin(token), on_lost=lambda _: work.end(),
         on_leader=lambda _, leader: tell(leader.data.decode() if leader else "nobody", "leads"),
-        on_step_down=step_down)
+        on_step_down=step_down, on_failed=lambda _, error: tell("I stand no longer:", error))
     election.stand()
     try:
         for line in sys.stdin:

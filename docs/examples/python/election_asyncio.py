@@ -79,7 +79,8 @@ async def take_part(hosts: str, path: str, name: str) -> None:
         await client.wait_connected(10)
         async with client.election(
                 path, data=name, on_elected=leader.elected, on_lost=leader.lost, on_step_down=leader.step_down,
-                on_leader=lambda _, found: tell(found.data.decode() if found else "nobody", "leads")) as election:
+                on_leader=lambda _, found: tell(found.data.decode() if found else "nobody", "leads"),
+                on_failed=lambda _, error: tell("I stand no longer:", error)) as election:
             asking = asyncio.create_task(ask(election, lines))
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, asking.cancel)
