@@ -39,10 +39,10 @@ class Box:
 
     def empty(self) -> Any:
         """Gives the pointer to the caller, who destroys the thing by letting it go."""
-        self.closed = True
-        self._watch = None
         _full.pop(id(self), None)
-        pointer, self.pointer = self.pointer, None
+        self._watch = None
+        pointer, self.pointer = self.pointer, None  # from here on no handler of a signal can come in between
+        self.closed = True
         return pointer
 
 

@@ -28,7 +28,7 @@ from typing import Any, Callable, Concatenate, Dict, Generic, List, Optional, Pa
 
 from divvy._cffi import ffi, lib
 from divvy._arguments import client as check_client
-from divvy._arguments import encode, integer, milliseconds, number
+from divvy._arguments import milliseconds
 from divvy._box import Box, Unique, empty_all, gone
 from divvy._keywords import checked_init
 from divvy.errors import Busy, Closed, make_error
@@ -94,10 +94,14 @@ class Destroyer:
     def __call__(self, pointer: Any) -> None:
         if self.forks != _forks:
             return
-        if self.explicit:
-            self._destroy(pointer)
-        else:
-            self._forget(pointer, NULL, NULL)
+        try:
+            if self.explicit:
+                self._destroy(pointer)
+            else:
+                self._forget(pointer, NULL, NULL)
+        except BaseException as error:  # the handler of a signal may raise, and cffi would print that
+            if not note(error):
+                raise
 
 
 class Gate:
@@ -121,10 +125,11 @@ class Gate:
 
 
 class Closer(Destroyer):
-    """Ends a client: in a thread of its own where nobody has closed it, as that can wait for callbacks."""
+    """Ends a client in a thread of its own, as that can wait for callbacks, and may run them: the handlers of signals
+    run in the main thread, and end its wait for the end."""
 
     def __init__(self) -> None:
-        super().__init__(self._close, self._leave)
+        super().__init__(self._begin, self._begin)
         self.done = Gate()
 
     def opened(self) -> None:
@@ -140,8 +145,13 @@ class Closer(Destroyer):
             _closers.pop(id(self), None)
             self.done.open()
 
-    def _leave(self, pointer: Any, *_: Any) -> None:
-        _thread.start_new_thread(self._close, (pointer,))
+    def _begin(self, pointer: Any, *_: Any) -> None:
+        try:
+            _thread.start_new_thread(self._close, (pointer,))
+        except RuntimeError:  # there is no thread to be had
+            if not self.explicit:
+                raise
+            self._close(pointer)
 
 
 Self = TypeVar("Self", bound="Handle")
@@ -207,8 +217,7 @@ class Handle(Unique):
             return function(*before, self._use(), *arguments)
         finally:
             del calls[depth:]
-            if _local.leaving:
-                _leave()
+            _left()
 
     def _explain(self) -> str:
         """Returns what the library says of this thread's last error."""
@@ -291,7 +300,7 @@ class Handle(Unique):
         """Ends it; a second call does nothing. Calls that wait end with :class:`Closed`."""
         if self._box.filled and not self._box.closed:
             self._destroyer.explicit = True
-            self._box.empty()
+            inside(self, self._box.empty)
 
     def __enter__(self: Self) -> Self:
         self._use()
@@ -348,8 +357,30 @@ def inside(handle: Handle, function: Callable[[], object]) -> None:
         function()
     finally:
         del calls[depth:]
-        if _local.leaving:
-            _leave()
+        _left()
+
+
+def note(error: BaseException) -> bool:
+    """Notes what Python code has raised that runs inside a call of this thread, if it is in one: it is raised when the
+    call has returned. Returns whether it was noted."""
+    if _local.calls:
+        _local.raised = error
+    return bool(_local.calls)
+
+
+def note_and_end(kind: Type[BaseException], error: BaseException, traceback: TracebackType) -> int:
+    """The same, where the call ends by it."""
+    note(error)
+    return 1
+
+
+def _left() -> None:
+    """Does what a call has left to be done, when this thread has left it."""
+    if _local.leaving:
+        _leave()
+    if _local.raised is not None and not _local.calls and not _local.waiting:
+        raised, _local.raised = _local.raised, None
+        raise raised
 
 
 def _leave() -> None:
@@ -375,11 +406,9 @@ def find(user: Any, made: bool = True) -> Optional[Handle]:
 
 
 def report(kind: Type[BaseException], error: BaseException, traceback: TracebackType) -> None:
-    """Takes what a callback has raised. An exit or a ^C goes to the waiting call that the callback runs in, if any; all
-    else goes where Python sends what threads raise."""
-    if not issubclass(kind, Exception) and _local.waiting:
-        _local.raised = error
-    else:
+    """Takes what a callback has raised. An exit or a ^C goes to the call that the callback runs in, if any; all else
+    goes where Python sends what threads raise."""
+    if issubclass(kind, Exception) or not note(error):
         threading.excepthook(threading.ExceptHookArgs((kind, error, traceback, threading.current_thread())))
 
 
@@ -402,11 +431,6 @@ def callback(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _interrupted_error(kind: Type[BaseException], error: BaseException, traceback: TracebackType) -> int:
-    _local.raised = error
-    return 1
-
-
 def _interrupted(client: Any, user: Any) -> int:
     """Asked now and then in a thread that waits. Python runs the handlers of signals here, as in all its code."""
     waiting, stop = _local.waiting, _local.stop
@@ -414,20 +438,29 @@ def _interrupted(client: Any, user: Any) -> int:
     return int(_local.raised is not None or closed or stop is not None and stop.wanted)
 
 
-ffi.def_extern(name="divvy_py_interrupted", onerror=_interrupted_error)(_interrupted)
+ffi.def_extern(name="divvy_py_interrupted", onerror=note_and_end)(_interrupted)
 
 
 @atexit.register
 def _at_exit() -> None:
-    """Closes all clients, after which no callback enters Python, and then all that was made on them."""
-    for number in list(_objects):
-        target = _objects.get(number)
-        if target is not None and target._client is target:
-            target.close()
-            del target
-    for closer in list(_closers.values()):
-        closer.done.wait(10)
-    empty_all()
+    """Closes all clients, after which no callback enters Python, and then all that was made on them. A ^C ends the wait
+    for one client, and is raised when all others have ended."""
+    raised: Optional[BaseException] = None
+    try:
+        for number in list(_objects):
+            target = _objects.get(number)
+            if target is not None and target._client is target:
+                try:
+                    target.close()
+                except BaseException as error:
+                    raised = error
+                del target
+        for closer in list(_closers.values()):
+            closer.done.wait(10)
+    finally:
+        empty_all()
+    if raised is not None:
+        raise raised
 
 
 def text(characters: Any) -> str:
@@ -449,50 +482,3 @@ def place_for(kind: str, free: Callable[[Any], None]) -> Any:
 def strings(found: Any) -> List[str]:
     """Returns what a divvy_strings has."""
     return [text(lib.divvy_strings_get(found, i)) for i in range(lib.divvy_strings_count(found))]
-
-
-def array(kept: List[Any], encoded: List[bytes]) -> Any:
-    """Returns an array of C strings, which lives as long as `kept`."""
-    pointers = [ffi.new("char[]", value) for value in encoded]
-    kept.extend(pointers)
-    made = ffi.new("char *[]", pointers)
-    kept.append(made)
-    return made
-
-
-class Config:
-    """A config of the library, and the memory of its strings. Values are checked by the types of its fields."""
-
-    def __init__(self, kind: str, init: str = "init") -> None:
-        self.kept: List[Any] = []
-        self.c = ffi.new(f"divvy_{kind} *")
-        self._types = {name: field.type.cname for name, field in ffi.typeof(f"divvy_{kind}").fields}
-        getattr(lib, f"divvy_{kind}_{init}")(self.c, ffi.sizeof(self.c[0]))
-
-    def set(self, **values: Any) -> None:
-        """Sets fields; None leaves the default."""
-        for name, value in values.items():
-            if value is not None:
-                self._set(name, value)
-
-    def _set(self, name: str, value: Any) -> None:
-        kind = self._types[name]
-        if kind == "char *":
-            value = ffi.new("char[]", encode(name, value))
-            self.kept.append(value)
-        elif kind == "double":
-            value = number(name, value)
-        elif "*" not in kind:
-            value = integer(name, value, kind)
-        setattr(self.c, name, value)
-
-    def require(self, **values: Any) -> None:
-        """Sets fields that have no default."""
-        for name, value in values.items():
-            self._set(name, value)
-
-    def set_ms(self, **seconds: Any) -> None:
-        """Sets fields whose names have `_ms` at their ends; None leaves the default."""
-        for name, value in seconds.items():
-            if value is not None:
-                setattr(self.c, name + "_ms", milliseconds(value, name))

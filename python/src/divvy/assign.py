@@ -6,7 +6,8 @@ from typing import Any, List, Optional, Sequence, Union
 
 from divvy._arguments import each, encode, flag, integer, maybe_encode, names
 from divvy._cffi import ffi, lib
-from divvy._core import NULL, Config, array
+from divvy._config import Config, array
+from divvy._core import NULL
 from divvy.errors import make_error
 
 _NOBODY = 0xFFFFFFFF

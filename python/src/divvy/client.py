@@ -11,16 +11,17 @@ from typing import Any, Callable, List, Optional
 
 from divvy._arguments import encode, flag, given, member, milliseconds
 from divvy._cffi import ffi, lib
+from divvy._config import Config
 from divvy._core import (
     Closer,
-    Config,
     Handle,
     Maker,
     callback,
-    inside,
     close_later,
+    inside,
     inside_call,
     inside_callback,
+    note_and_end,
     place_for,
     strings,
     text,
@@ -156,7 +157,8 @@ class BaseClient(Handle):
     def close(self) -> None:
         """Ends the session: deletes what is left of its nodes, waits for a running callback, joins the threads.
         Calls that wait end with :class:`Closed`. It returns at once in a callback of its own; and in a signal's handler
-        that runs in a call with the client, whose end then waits for the session's."""
+        that runs in a call with the client, whose end then waits for the session's. Where a handler raises, as that of
+        ^C does, that ends the wait, and the session ends in the background."""
         if inside_call(self):
             if not self.closed:
                 close_later(self)
@@ -236,4 +238,4 @@ def _write(user: Any, characters: Any, size: int) -> int:
     return 0
 
 
-ffi.def_extern(name="divvy_py_write")(_write)
+ffi.def_extern(name="divvy_py_write", onerror=note_and_end)(_write)

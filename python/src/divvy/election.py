@@ -6,7 +6,8 @@ from typing import Any, Callable, List, Optional
 
 from divvy._arguments import flag, given, milliseconds
 from divvy._cffi import ffi, lib
-from divvy._core import Config, Handle, callback, place_for
+from divvy._config import Config
+from divvy._core import Handle, callback, place_for
 from divvy.errors import Error, make_error
 
 

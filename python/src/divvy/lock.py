@@ -6,7 +6,8 @@ from typing import Any, Callable, List, Optional
 
 from divvy._arguments import flag, given, member
 from divvy._cffi import lib
-from divvy._core import Config, callback
+from divvy._config import Config
+from divvy._core import callback
 from divvy._held import BaseHeld, Held
 
 

@@ -34,7 +34,8 @@ from divvy._arguments import (
 )
 from divvy._box import Box, Unique, gone
 from divvy._cffi import ffi, lib
-from divvy._core import Config, Handle, array, callback, find, report, text
+from divvy._config import Config, array
+from divvy._core import Handle, callback, find, report, text
 from divvy._keywords import checked
 from divvy.errors import TimedOut, make_error
 

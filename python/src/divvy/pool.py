@@ -6,7 +6,7 @@ from typing import Any, Generic, Optional, TypeVar
 
 from divvy._arguments import encode, flag, integer, maybe_encode, milliseconds, number
 from divvy._cffi import lib
-from divvy._core import Config
+from divvy._config import Config
 
 T = TypeVar("T")
 

@@ -9,7 +9,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 from divvy._arguments import as_json, encode, flag, given, maybe_encode, milliseconds, number
 from divvy._box import Box, Unique, gone
 from divvy._cffi import ffi, lib
-from divvy._core import NULL, Config, Handle, callback, place_for, text
+from divvy._config import Config
+from divvy._core import NULL, Handle, callback, place_for, text
 from divvy.errors import InvalidArgument
 
 Entry = Dict[str, Any]

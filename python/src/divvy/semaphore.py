@@ -7,7 +7,8 @@ from typing import Any, Callable, List, Optional
 
 from divvy._arguments import flag, given, integer, member, milliseconds
 from divvy._cffi import lib
-from divvy._core import Config, callback, place_for, text
+from divvy._config import Config
+from divvy._core import callback, place_for, text
 from divvy._held import BaseHeld, Held
 
 
