@@ -40,9 +40,14 @@ def wait_for(condition, what):
 
 
 class Server:
-    """A ZooKeeper of these tests' own."""
+    """A ZooKeeper of these tests' own, or of another process, which has its address."""
 
-    def __init__(self):
+    def __init__(self, connect=None):
+        self.connect = connect
+        if not connect:
+            self.start()
+
+    def start(self):
         out = subprocess.run([LOCAL, "start", "--parent", str(os.getpid())], stdout=subprocess.PIPE, check=True,
                              text=True)
         self.lines = dict(line.split("=", 1) for line in out.stdout.split())
@@ -59,6 +64,10 @@ class Server:
     def ephemerals(self):
         """Returns the paths of all ephemeral nodes."""
         return re.findall(r"^\t(/.*)$", self.ask(b"dump"), re.M)
+
+    def sessions(self):
+        """Returns how many sessions there are."""
+        return int(re.search(r"^Session Sets \(\d+\)/\((\d+)\)", self.ask(b"dump"), re.M)[1])
 
     def control(self, verb):
         subprocess.run([LOCAL, verb, self.dir, "1"], check=True)

@@ -7,7 +7,7 @@ import pytest
 
 import divvy
 from conftest import DEADLINE_S, wait_for
-from divvy import _core
+from divvy import _box, _core
 from divvy._cffi import ffi
 
 NOBODY = {"hosts": "127.0.0.1:1", "ensemble_tick_ms": 100, "session_timeout": 5, "on_log": lambda *_: None}
@@ -107,3 +107,49 @@ def test_close_without_threads(monkeypatch):
         context.setattr(_core._thread, "start_new_thread", refuse)
         client.close()
     assert client._closer.done.is_open
+
+
+def interrupt_making(monkeypatch, when):
+    """Has the making of each thing be interrupted when the library has made it: before Python has it, or after."""
+    fill = _box.Box.fill
+
+    def interrupted(box, *arguments):
+        if when == "after":
+            fill(box, *arguments)
+        raise KeyboardInterrupt
+    monkeypatch.setattr(_box.Box, "fill", interrupted)
+
+
+# A ^C at the moment at which a client or another thing is made leaves nothing of it, and no callback waits for it.
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_interrupted_making(client, path, monkeypatch, server, when):
+    tasks, told = len(os.listdir("/proc/self/task")), threading.Event()
+    with monkeypatch.context() as context:
+        interrupt_making(context, when)
+        with pytest.raises(KeyboardInterrupt):
+            divvy.Client(session_timeout=60)
+        with pytest.raises(KeyboardInterrupt):
+            client.partitioner(path, ["a"], time_boundary=0, on_state=print)
+    wait_for(lambda: len(os.listdir("/proc/self/task")) <= tasks, "the threads of the client have ended")
+    partitioner = client.partitioner(path, ["a"], time_boundary=0, on_state=lambda *_: told.set())
+    assert told.wait(DEADLINE_S)
+    wait_for(lambda: partitioner.owns("a"), "the item is no other's")
+
+
+# A program that ends by such a ^C leaves no session behind.
+def test_program_is_interrupted_as_it_opens(run_python, server):
+    before = server.sessions()
+    done = run_python(f"""
+import os, signal, sys
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+import conftest, divvy
+from divvy import _box
+server = conftest.Server({server.connect!r})
+def interrupted(box, *arguments):
+    conftest.wait_for(lambda: server.sessions() > {before}, "the session has begun")
+    os.kill(os.getpid(), signal.SIGINT)
+_box.Box.fill = interrupted
+client = divvy.Client(session_timeout=60)
+""")
+    assert done.stderr.strip().endswith("KeyboardInterrupt"), done.stderr
+    assert server.sessions() == before

@@ -83,17 +83,19 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class Destroyer:
-    """Ends one thing of the library, when its last user lets it go."""
+    """Ends one thing of the library, once, when its last user lets it go."""
 
     def __init__(self, destroy: Callable[[Any], None], forget: Callable[..., None]) -> None:
         self.forks = _forks
         self.explicit = False
+        self._called = False
         self._destroy = destroy
         self._forget = forget  # does the same, and waits for nothing
 
     def __call__(self, pointer: Any) -> None:
-        if self.forks != _forks:
+        if self._called or self.forks != _forks:
             return
+        self._called = True
         try:
             if self.explicit:
                 self._destroy(pointer)
@@ -132,7 +134,7 @@ class Closer(Destroyer):
         super().__init__(self._begin, self._begin)
         self.done = Gate()
 
-    def opened(self) -> None:
+    def hold_end(self) -> None:
         """Makes the interpreter's end wait for this client's. Processes of multiprocessing have an end of their own."""
         if not _closers and "multiprocessing.util" in sys.modules:
             sys.modules["multiprocessing.util"].Finalize(None, _at_exit, exitpriority=0)
@@ -146,6 +148,7 @@ class Closer(Destroyer):
             self.done.open()
 
     def _begin(self, pointer: Any, *_: Any) -> None:
+        self.hold_end()
         try:
             _thread.start_new_thread(self._close, (pointer,))
         except RuntimeError:  # there is no thread to be had
@@ -185,10 +188,19 @@ class Handle(Unique):
     def _make(self, make: Callable[..., int], destroyer: Destroyer, *arguments: Any) -> None:
         """Makes the thing, by a call with an out pointer of its type first. Its callbacks wait until it is here."""
         out = ffi.new(f"{self._type} **")
-        self._check(make(out, *arguments))
-        self._destroyer = destroyer
-        self._box.fill(self, out[0], destroyer)
-        self._made.open()
+        try:
+            self._check(make(out, *arguments))
+            self._destroyer = destroyer
+            self._box.fill(self, out[0], destroyer)
+            self._made.open()
+        except BaseException:  # the handler of a signal may raise when the thing is here, and nobody would end it
+            self._box.empty()
+            if not self._made.is_open:
+                self._made.open()
+            if out[0] != NULL and not self._box.filled:
+                destroyer(out[0])
+            self._box.filled = False
+            raise
 
     def _make_on(self, client: Any, function: Any, destroy: Any, forget: Any, *arguments: Any) -> None:
         """Makes the thing on a client."""
@@ -449,7 +461,7 @@ def _at_exit() -> None:
     try:
         for number in list(_objects):
             target = _objects.get(number)
-            if target is not None and target._client is target:
+            if target is not None and target._client is target and target._box.filled:
                 try:
                     target.close()
                 except BaseException as error:

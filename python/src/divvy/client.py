@@ -103,10 +103,9 @@ class BaseClient(Handle):
                    on_session=given("on_session", on_session, lib.divvy_py_session),
                    on_warning=given("on_warning", on_warning, lib.divvy_py_warning))
         config.set_ms(session_timeout=session_timeout, failover_delay=failover_delay)
-        self._closer = Closer()
+        self._closer, self._client = Closer(), self
         self._make(lib.divvy_client_open, self._closer, config.c)
-        self._closer.opened()
-        self._client = self
+        self._closer.hold_end()
         self._opened()
 
     def _opened(self) -> None:
