@@ -200,8 +200,8 @@ GIVES = {
 def test_canceled_as_it_gives(connect, path, monkeypatch, freed, name):
     ask, has_given, goes_on = _core.Handle._ask, threading.Event(), threading.Event()
 
-    def asked(handle, function, *arguments, before=()):
-        result = ask(handle, function, *arguments, before=before)
+    def asked(handle, function, *arguments, **keywords):
+        result = ask(handle, function, *arguments, **keywords)
         if function == getattr(lib, name):
             has_given.set()
             goes_on.wait(DEADLINE_S)

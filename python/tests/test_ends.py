@@ -112,8 +112,8 @@ def test_given_is_freed(client, path, monkeypatch, freed, name):
             election.stand()
             wait_for(lambda: election.leads, "it leads")
 
-        def asked(handle, function, *arguments, before=()):
-            result = ask(handle, function, *arguments, before=before)
+        def asked(handle, function, *arguments, **keywords):
+            result = ask(handle, function, *arguments, **keywords)
             if raises and function == getattr(lib, name):
                 _core._local.raised = KeyboardInterrupt()
             return result

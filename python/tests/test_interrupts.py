@@ -153,3 +153,23 @@ client = divvy.Client(session_timeout=60)
 """)
     assert done.stderr.strip().endswith("KeyboardInterrupt"), done.stderr
     assert server.sessions() == before
+
+
+# What a ^C finds granted, as it comes out of the call, is given back: nobody would know of it.
+@pytest.mark.parametrize("kind,options,contenders", [("lock", {}, 2), ("semaphore", {"limit": 1}, 1)])
+def test_interrupted_as_it_is_granted(client, make_client, path, kind, options, contenders):
+    holder, waiter = (getattr(each, kind)(path, **options) for each in (make_client(), client))
+    for _ in range(5):
+        holder.acquire(DEADLINE_S)
+
+        def send():
+            wait_for(lambda: len(holder.contenders(DEADLINE_S)) == contenders, "it waits")
+            os.kill(os.getpid(), signal.SIGINT)  # looked at when a slice of the wait has passed, or the call returns
+            holder.release()
+        thread = threading.Thread(target=send)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            waiter.acquire(DEADLINE_S)
+        thread.join()
+        assert not waiter.held
+        waiter.wait_gone(DEADLINE_S)

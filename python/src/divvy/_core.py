@@ -16,7 +16,6 @@ from __future__ import annotations
 import _thread
 import atexit
 import functools
-import inspect
 import itertools
 import math
 import os
@@ -24,7 +23,7 @@ import sys
 import threading
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Concatenate, Dict, Generic, List, Optional, ParamSpec, Tuple, Type, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Tuple, Type, TypeVar
 
 from divvy._cffi import ffi, lib
 from divvy._arguments import client as check_client
@@ -34,7 +33,6 @@ from divvy._keywords import checked_init
 from divvy.errors import Busy, Closed, make_error
 
 NULL = ffi.NULL
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _forks = 0
@@ -220,13 +218,18 @@ class Handle(Unique):
             raise gone(self)
         return pointer
 
-    def _ask(self, function: Any, *arguments: Any, before: Tuple[Any, ...] = ()) -> Any:
-        """Calls the library with the pointer, and returns what that gives. All calls with a pointer are made here."""
+    def _ask(self, function: Any, *arguments: Any, before: Tuple[Any, ...] = (),
+             results: Optional[List[Any]] = None) -> Any:
+        """Calls the library with the pointer, and returns what that gives. All calls with a pointer are made here.
+        `results` gets it, too, also where the handler of a signal raises as the call ends."""
         calls = _local.calls
         depth = len(calls)
         try:
             calls.append(self)
-            return function(*before, self._use(), *arguments)
+            if results is None:
+                return function(*before, self._use(), *arguments)
+            results.extend(itertools.starmap(function, [(*before, self._use(), *arguments)]))
+            return results[0]
         finally:
             del calls[depth:]
             _left()
@@ -257,18 +260,23 @@ class Handle(Unique):
         """Makes a call in which signals' handlers and callbacks may run, and raises what these send out of it."""
         waiting = _local.waiting
         depth = len(waiting)
+        results: List[int] = []
         try:
             waiting.append(self)
-            result = int(self._ask(function, *arguments))
+            self._ask(function, *arguments, results=results)
+        except BaseException as error:
+            if not results:  # the call was not made
+                raise
+            _local.raised = error
         finally:
             del waiting[depth:]
         raised = _local.raised
         if raised is not None and not waiting:
             _local.raised = None
-            if undo is not None and result == 0 and not self._box.closed:
+            if undo is not None and results[0] == 0 and not self._box.closed:
                 self._ask(undo)
             raise raised
-        return result
+        return results[0]
 
     def _wait(self, function: Any, *arguments: Any, undo: Any = None) -> int:
         """Makes a call that waits."""
@@ -321,27 +329,6 @@ class Handle(Unique):
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  traceback: Optional[TracebackType]) -> None:
         self.close()
-
-
-class Maker(Generic[P, T]):
-    """A method of a client that makes an object on it: `client.lock(path)` is `Lock(client, path)`."""
-
-    def __init__(self, kind: Callable[Concatenate[Any, P], T]) -> None:
-        def make(self: Any, *arguments: P.args, **keywords: P.kwargs) -> T:
-            return kind(self, *arguments, **keywords)
-        own, *others = inspect.signature(kind).parameters.values()
-        setattr(make, "__signature__", inspect.Signature([own.replace(name="self", annotation=own.empty), *others],
-                                                         return_annotation=kind))
-        make.__doc__ = kind.__doc__
-        self._make: Any = make
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._make.__module__ = owner.__module__
-        self._make.__name__, self._make.__qualname__ = name, f"{owner.__qualname__}.{name}"
-
-    def __get__(self, client: Any, owner: Any = None) -> Callable[P, T]:
-        made: Callable[P, T] = self._make.__get__(client, owner)
-        return made
 
 
 def inside_callback(client: Any) -> bool:

@@ -15,7 +15,6 @@ from divvy._config import Config
 from divvy._core import (
     Closer,
     Handle,
-    Maker,
     callback,
     close_later,
     inside,
@@ -26,6 +25,7 @@ from divvy._core import (
     strings,
     text,
 )
+from divvy._maker import Maker
 from divvy.election import Election
 from divvy.lock import Lock
 from divvy.partitioner import Partitioner

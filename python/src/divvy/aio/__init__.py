@@ -7,7 +7,7 @@ and `on_load` are called where the session is served.
 Acquires and heartbeats are asynchronous in the library. The other calls that wait (lists of members and contenders,
 the registry's lookups, `finish()`) run in the loop's default executor, and serve the session there while they do.
 """
-from divvy._core import Maker
+from divvy._maker import Maker
 from divvy.aio._client import AsyncClient
 from divvy.aio._job import Job
 from divvy.aio._objects import Election, Lock, Partitioner, Party, Registry, Semaphore
