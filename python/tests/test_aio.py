@@ -375,3 +375,73 @@ def test_close_ends_waits(connect, path):
         with pytest.raises(divvy.Closed):
             await holder.acquire()
     run(main())
+
+
+def spin(client, condition):
+    """Drives the client until a condition holds, while the loop calls nothing."""
+    def turn():
+        client._turn()
+        return condition()
+    wait_for(turn, "it has come about")
+
+
+# No callback is called when a close has returned: those of an object that is closed are not, those of a client before.
+@pytest.mark.parametrize("closes", ["election", "client", "aclose"])
+def test_no_callback_after_a_close(connect, path, closes):
+    async def main():
+        client, told = await connect(), []
+        election = client.election(path, on_elected=lambda _, token: told.append(token))
+        election.stand()
+        spin(client, lambda: election.leads)
+        assert told == []
+        if closes == "aclose":
+            await client.aclose()
+        else:
+            {"election": election, "client": client}[closes].close()
+        before = list(told)
+        await asyncio.sleep(0.02)
+        assert told == before and bool(told) == (closes != "election")
+        await client.aclose()
+    run(main())
+
+
+# A close inside a callback leaves the others until that has returned; one that raises does not keep the others back.
+def test_close_in_a_callback(connect, path):
+    async def main():
+        client, told, raised = await connect(), [], []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context["exception"]))
+
+        def elected(election, token):
+            told.append(token)
+            if len(told) == 1:
+                client.close()
+                assert len(told) == 1
+            1 / 0
+        elections = [client.election(path + name, on_elected=elected) for name in ("a", "b", "c")]
+        for election in elections:
+            election.stand()
+        spin(client, lambda: all(election.leads for election in elections))
+        await until(lambda: client.closed)
+        await client.aclose()
+        assert len(told) == 3
+        assert [type(error) for error in raised] == [ZeroDivisionError] * 3
+    run(main())
+
+
+# Nor is the callback of a view when that has ended.
+def test_no_callback_after_an_unwatch(connect, make_client, path, monkeypatch):
+    async def main():
+        client, told, sent = await connect(), [], []
+        registry, dispatch = client.registry(path), client._dispatch
+        registry.watch("web", lambda _, change: told.append(change))
+        announcer = make_client().registry(path)
+        announcer.heartbeat({"role": "web", "load": 1, "ttl": 30}, DEADLINE_S)
+        monkeypatch.setattr(client, "_dispatch", lambda *call: (sent.append(call), dispatch(*call)))
+        spin(client, lambda: sent)
+        registry.unwatch("web")
+        await asyncio.sleep(0.02)
+        assert told == []
+        registry.watch("web", lambda _, change: told.append(change))
+        await until(lambda: told)
+        await client.aclose()
+    run(main())

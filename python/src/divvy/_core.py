@@ -311,6 +311,14 @@ class Handle(Unique):
             if size <= had:
                 return text(buffer) or None
 
+    def _tell(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Calls a callback of the user's. Where the loop does that later, the thing may be closed by then."""
+        self._client._dispatch(self._call_back, function, *arguments)
+
+    def _call_back(self, function: Callable[..., object], *arguments: Any) -> None:
+        if not self._box.closed:
+            function(*arguments)
+
     @property
     def closed(self) -> bool:
         """Whether it was closed, or forgotten."""

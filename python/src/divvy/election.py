@@ -102,28 +102,28 @@ def _bytes(data: Any, count: int) -> bytes:
 @callback
 def elected(election: BaseElection, _pointer: Any, token: int) -> None:
     assert election._on_elected
-    election._client._dispatch(election._on_elected, election, int(token))
+    election._tell(election._on_elected, election, int(token))
 
 
 @callback
 def election_lost(election: BaseElection, _pointer: Any) -> None:
     assert election._on_lost
-    election._client._dispatch(election._on_lost, election)
+    election._tell(election._on_lost, election)
 
 
 @callback
 def leader(election: BaseElection, _pointer: Any, found: Any) -> None:
     assert election._on_leader
-    election._client._dispatch(election._on_leader, election, leader_of(found))
+    election._tell(election._on_leader, election, leader_of(found))
 
 
 @callback
 def step_down(election: BaseElection, _pointer: Any, who: Any, count: int) -> None:
     assert election._on_step_down
-    election._client._dispatch(election._on_step_down, election, _bytes(who, count))
+    election._tell(election._on_step_down, election, _bytes(who, count))
 
 
 @callback
 def election_failed(election: BaseElection, _pointer: Any, code: int) -> None:
     assert election._on_failed
-    election._client._dispatch(election._on_failed, election, make_error(code))
+    election._tell(election._on_failed, election, make_error(code))

@@ -56,4 +56,4 @@ class Lock(BaseLock, Held):
 @callback
 def lock_lost(lock: BaseLock, _pointer: Any) -> None:
     assert lock._on_lost
-    lock._client._dispatch(lock._on_lost, lock)
+    lock._tell(lock._on_lost, lock)

@@ -398,14 +398,14 @@ def state(partitioner: BasePartitioner, _pointer: Any, previous: int, entered: i
     partitioner._told()
     if partitioner._on_state:
         change = StateChange(PartitionState(previous), PartitionState(entered))
-        partitioner._client._dispatch(partitioner._on_state, partitioner, change)
+        partitioner._tell(partitioner._on_state, partitioner, change)
 
 
 @callback
 def items(partitioner: BasePartitioner, _pointer: Any, event: Any) -> None:
     partitioner._told(_names(event.lost, event.lost_count) if partitioner._listener else ())
     if partitioner._on_items:
-        partitioner._client._dispatch(partitioner._on_items, partitioner, _change(event))
+        partitioner._tell(partitioner._on_items, partitioner, _change(event))
 
 
 def _change(event: Any) -> ItemsChange:

@@ -111,7 +111,9 @@ class BaseRegistry(Handle):
     def unwatch(self, role: Optional[str]) -> None:
         """Ends a view; its callback is not called afterwards."""
         self._call(lib.divvy_registry_unwatch, maybe_encode("role", role))
-        self._watches.pop(role, None)
+        watch = self._watches.pop(role, None)
+        if watch:
+            watch._box.empty()
 
     def is_ours(self, entry: Mapping[str, Any]) -> bool:
         """Returns whether an entry is this registry's own, by host, pid and nonce."""
@@ -222,4 +224,4 @@ def change(watch: _Watch, _pointer: Any, kind: int, before: Any, after: Any) -> 
     assert watch.on_change
     if not watch.registry.closed:
         told = ServiceChange(ChangeKind(kind), value_of(before), value_of(after))
-        watch._client._dispatch(watch.on_change, watch.registry, told)
+        watch.registry._tell(watch._call_back, watch.on_change, watch.registry, told)

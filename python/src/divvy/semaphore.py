@@ -98,4 +98,4 @@ def holders(found: Any) -> List[Holder]:
 @callback
 def semaphore_lost(semaphore: BaseSemaphore, _pointer: Any) -> None:
     assert semaphore._on_lost
-    semaphore._client._dispatch(semaphore._on_lost, semaphore)
+    semaphore._tell(semaphore._on_lost, semaphore)

@@ -2,15 +2,16 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import concurrent.futures
 import contextlib
 import functools
 import threading
-from typing import Any, Callable, Coroutine, Dict, List, Optional, Set, Tuple, TypeVar
+from typing import Any, Callable, Coroutine, Deque, Dict, List, Optional, Set, Tuple, TypeVar
 
 from divvy._arguments import encode, milliseconds
 from divvy._cffi import lib
-from divvy._core import Handle, Stop, call_until, place_for, strings, text
+from divvy._core import Handle, Stop, call_until, inside_call, place_for, strings, text
 from divvy.client import BaseClient
 from divvy.errors import Error, make_error
 from divvy.party import kind_of
@@ -93,6 +94,9 @@ class AsyncClient(BaseClient, Waits, PoolCalls[Coroutine[Any, Any, PoolChange]])
     def _prepare(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._answers: Set[Answer] = set()
+        self._due: Deque[Callable[[], object]] = collections.deque()  # what the loop has to call
+        self._calling = False
+        self._thread = threading.get_ident()
         self._paused = 0
         self._ending: Optional[asyncio.Future[None]] = None
         self._streams: Dict[asyncio.Queue[Any], Handle] = {}  # each with the thing whose changes it gives
@@ -106,7 +110,27 @@ class AsyncClient(BaseClient, Waits, PoolCalls[Coroutine[Any, Any, PoolChange]])
 
     def _dispatch(self, function: Callable[..., object], *arguments: Any) -> None:
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(function, *arguments)
+            self._due.append(functools.partial(function, *arguments))
+            self._loop.call_soon_threadsafe(self._call_next)
+
+    def _call_next(self) -> None:
+        if self._due:  # else a close has called it
+            before, self._calling = self._calling, True
+            try:
+                self._due.popleft()()
+            finally:
+                self._calling = before
+
+    def _call_rest(self) -> None:
+        """Calls what is due before a close returns, as nothing may be called afterwards. A close inside a callback
+        leaves it to the loop."""
+        if self._calling or inside_call(self) or self._thread != threading.get_ident() or not self._forks_match():
+            return
+        while self._due:
+            try:
+                self._call_next()
+            except Exception as error:
+                self._loop.call_exception_handler({"message": "a callback of divvy's has failed", "exception": error})
 
     def _turn(self) -> None:
         if self.closed or self._paused:
@@ -171,6 +195,7 @@ class AsyncClient(BaseClient, Waits, PoolCalls[Coroutine[Any, Any, PoolChange]])
                 answer._set(lib.DIVVY_ECLOSED, "the client was closed", None)
             self._end_streams(self)
         super().close()
+        self._call_rest()
 
     async def aclose(self) -> None:
         """Ends the session: deletes what is left of its nodes."""
@@ -182,6 +207,7 @@ class AsyncClient(BaseClient, Waits, PoolCalls[Coroutine[Any, Any, PoolChange]])
             self._ending.add_done_callback(lambda _: self.close())
         if self._ending:
             await asyncio.shield(self._ending)
+        self._call_rest()
 
     def _end_streams(self, of: Handle) -> None:
         for stream, owner in self._streams.items():
