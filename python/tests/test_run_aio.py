@@ -179,12 +179,13 @@ def test_lost_session(server, path):
 
 
 # So is what was told to stop before, when its items were to move or the run was to end; once, so that it can clean up.
-@pytest.mark.parametrize("how", ["revoked", "ends"])
+@pytest.mark.parametrize("how", ["revoked", "ends", "canceled"])
 def test_lost_session_while_stopping(server, path, how):
     async def main():
-        canceled, stopped, cleaned = [], [], []
+        begun, canceled, stopped, cleaned = asyncio.Event(), [], [], []
 
         async def work(job):
+            begun.set()
             await job.stop.wait()
             stopped.append(job.item)
             try:
@@ -197,12 +198,14 @@ def test_lost_session_while_stopping(server, path, how):
         async with contextlib.AsyncExitStack() as stack:
             first = await stack.enter_async_context(
                 member(path, work, ["a"], session_timeout=1, grace=3600, hand_over=False))
-            await until(lambda: first.partitioner.state == divvy.PartitionState.ACQUIRED)
+            await begun.wait()
             if how == "revoked":
                 first.partitioner.set_weight(0)
                 await stack.enter_async_context(member(path, work, ["a"]))
-            else:
+            elif how == "ends":
                 first.stop.set()
+            else:
+                first.cancel()
             await until(lambda: stopped == ["a"])
             await asyncio.to_thread(server.control, "pause")
             try:
@@ -210,6 +213,23 @@ def test_lost_session_while_stopping(server, path, how):
             finally:
                 await asyncio.to_thread(server.control, "resume")
             assert canceled == ["a"]
+    run(main())
+
+
+# So is what somebody gives up, who closes the partitioner or its client while jobs are at work.
+@pytest.mark.parametrize("closes", ["partitioner", "client"])
+def test_closed_while_working(server, path, closes):
+    async def main():
+        pool = Pool()
+        pool.held_back["a"] = asyncio.Event()
+        async with member(path, pool.worker("a"), ["a"], grace=3600) as first:
+            await until(lambda: pool.count("a") == 1)
+            async with member(path, pool.worker("b"), ["a"]):
+                (first.partitioner if closes == "partitioner" else first.partitioner._client).close()
+                await asyncio.wait([first])
+                assert isinstance(first.exception(), divvy.Closed)
+                await until(lambda: pool.count("b") == 1)
+                assert pool.doubles == []
     run(main())
 
 
@@ -343,20 +363,29 @@ def test_errors(server, path, caplog):
     run(main())
 
 
-# The partitioner's failure is raised when all jobs have ended.
+# The partitioner's failure is raised when all jobs have ended. They are canceled, as their items are given up by then.
 def test_failure(server, path):
     async def main():
-        pool = Pool()
-        pool.held_back["a"] = asyncio.Event()
-        async with member(path, pool.worker("a")) as first:
-            await until(lambda: pool.count("a") == 6)
+        at_work, canceled, goes_on = [], [], asyncio.Event()
+
+        async def work(job):
+            at_work.append(job)
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                canceled.append(job)
+                await goes_on.wait()
+                at_work.remove(job)
+        async with member(path, work, grace=3600) as first:
+            await until(lambda: len(at_work) == 6)
             await first.partitioner.finish(DEADLINE_S)
-            await until(lambda: all(job.stop.is_set() for _, job in pool.jobs))
+            await until(lambda: len(canceled) == 6)
+            await asyncio.sleep(0.01)
             assert not first.done()
-            pool.held_back["a"].set()
+            goes_on.set()
             with pytest.raises(divvy.Canceled):
                 await first
-            assert pool.at == {}
+            assert at_work == []
     run(main())
 
 

@@ -354,9 +354,9 @@ class BaseRun:
         seen = (view.state_id, view.partition.generation)
         if view.state == PartitionState.FAILURE:
             failure = self._p.failure
-            lost = isinstance(failure, SessionLost)
-            hoped = self._leaves and (isinstance(failure, Canceled) or lost and self._p.rejoin)
-            self.stop(None if hoped else failure, lost)
+            hoped = self._leaves and (isinstance(failure, Canceled) or
+                                      isinstance(failure, SessionLost) and self._p.rejoin)
+            self.stop(None if hoped else failure, True)
         elif seen != self._seen:
             self._mine = {entry.item: entry for entry in view.partition}
             self._seen = seen

@@ -218,8 +218,14 @@ class BasePartitioner(Handle):
         self._make_on(client, lib.divvy_partitioner_create, lib.divvy_partitioner_destroy,
                       lib.divvy_partitioner_destroy_async, config.c)
 
+    def close(self) -> None:
+        """Ends it; a second call does nothing. Calls that wait, `run()` and `async for` end with
+        :class:`divvy.Closed`."""
+        super().close()
+        self._told()
+
     def _told(self, lost: Tuple[str, ...] = ()) -> None:
-        """Called for each change, before the user's callbacks, in the library's thread."""
+        """Called for each change, before the user's callbacks, in the library's thread; and at the close."""
         if self._listener:
             self._client._dispatch(self._listener, lost)
 

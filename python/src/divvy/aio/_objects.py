@@ -98,11 +98,6 @@ class Partitioner(BasePartitioner, Waits):
         super()._told(lost)
         self._client._dispatch(self._changed.set)
 
-    def close(self) -> None:
-        """Ends it; a second call does nothing. Calls that wait, and `async for`, end with :class:`divvy.Closed`."""
-        super().close()
-        self._client._dispatch(self._changed.set)
-
     async def __aiter__(self) -> AsyncIterator[View]:
         while True:
             self._changed.clear()

@@ -12,7 +12,7 @@ from divvy._quarantine import by_of
 from divvy._signals import Signals
 from divvy.aio._job import Job
 from divvy.aio._objects import Partitioner
-from divvy.errors import Error, WrongState
+from divvy.errors import Closed, Error, WrongState
 from divvy.partitioner import Item
 
 
@@ -61,7 +61,7 @@ class Run(BaseRun):
             while not self.step():
                 await self._wait(self.wait_s())
         except BaseException as error:
-            self.stop(error)
+            self.stop(error, lost=isinstance(error, Closed))
             await self._drain()
         finally:
             self._p._listener = None
@@ -80,11 +80,19 @@ class Run(BaseRun):
         for task in self._preparing:
             task.cancel()
         while not self.idle():
+            self._see_losses()
             try:
                 await self._wait(None)
             except asyncio.CancelledError:
                 for task in {*self._tasks.values(), *self._closing}:
                     task.cancel()
+
+    def _see_losses(self) -> None:
+        try:
+            self._look()
+            self._stop_jobs()
+        except Error:  # it is closed
+            self.stop(lost=True)
 
     async def _finish(self) -> None:
         try:
