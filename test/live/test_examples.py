@@ -231,11 +231,14 @@ def check_threads_long_pieces(folder, name, server):
             check(dropped and dropped <= lost, "what was lost counts no longer", pieces, example)
             fresh = set(pieces.pieces("begin")) - lost
             example.stop(signal.SIGTERM)
-            check(example.end() == 0, "SIGTERM is a clean end", example)
+            status = example.end()
+            lost_again = status == 1 and "orderly way: the session is lost" in example.errors
+            check(status == 0 or lost_again, "SIGTERM is a clean end", example)
             pieces.check()
-            check(not server.ephemerals(), "nothing is left behind: %s" % server.ephemerals())
-            if set(pieces.pieces("done")) >= fresh:
-                return
+            if not lost_again:
+                check(not server.ephemerals(), "nothing is left behind: %s" % server.ephemerals())
+                if set(pieces.pieces("done")) >= fresh:
+                    return
             shown = str(pieces)
         finally:
             example.kill()
