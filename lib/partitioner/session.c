@@ -4,7 +4,7 @@
 #include "base/container.h"
 #include "partitioner/handover.h"
 
-/* P7: a host's session that was given up goes on when no node of ours is left on it, so no new one is begun before. */
+/* P7. `over`: the client still rids a host's session of its nodes; a new one of ours would keep it from ending that. */
 void dv_session_rejoin(divvy_partitioner *p, int64_t now) {
     bool released = p->state == DIVVY_ALLOCATING, over = p->object.client->end_error != 0;
     if (p->life != DV_LIFE_REJOINING || !released || over || p->membership || p->watch || p->totals.leaving ||
